@@ -75,7 +75,7 @@ fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     let Some(registration) = Registration::new(connection, "C API") else {
         return Ok(());
     };
-    densite_tools::replica::create_functions(connection)?;
+    densite_tools::create_functions(connection)?;
     densite_bulk::create_functions(connection)?;
     create_function(connection, "densite_library", 0, ffi::DIRECTONLY, |_, _| {
         let path = densite_sqlite::library_path();

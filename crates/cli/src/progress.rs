@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::out;
+use densite_disk::wait::pause;
 use densite_tools::Progress;
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
@@ -69,7 +70,7 @@ fn later(name: &'static str) -> ProgressBar {
         .with_message(name);
     let again = bar.clone();
     std::thread::spawn(move || {
-        std::thread::sleep(SILENCE);
+        pause(SILENCE);
         if !again.is_finished() {
             again.enable_steady_tick(TURN);
         }

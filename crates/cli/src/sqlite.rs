@@ -15,7 +15,7 @@ pub(crate) fn api() -> Result<Api, Failure> {
     API.get_or_init(|| {
         let api = densite_linked::api().map_err(|e| e.to_string())?;
         densite_vfs::register(api, densite_vfs::NAME, None, false).map_err(|e| e.to_string())?;
-        densite_linked::for_every_connection(densite_tools::replica::create_functions)
+        densite_linked::for_every_connection(densite_tools::create_functions)
             .map_err(|e| e.to_string())?;
         densite_linked::for_every_connection(densite_vfs::init).map_err(|e| e.to_string())?;
         Ok(api)

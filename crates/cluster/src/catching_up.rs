@@ -2,13 +2,13 @@
 //!
 //! A member is known when the message with which it joined is applied.
 
-use super::wait::POLL;
 use crate::member::tables::of_stream;
+use densite_disk::wait::Retry;
 use densite_ingest::Position;
 use densite_ingest::parts::{Session, refused};
 use densite_sqlite::{Connection, Result};
 use densite_stream::Stream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ pub(super) fn apply_all(
     let log = session.database_log(connection)?;
     let log = log.ok_or_else(|| refused("the database has no log"))?;
     let last = stream.extent().map_err(of_stream)?.last;
-    let until = Instant::now() + PATIENCE;
+    let retry = Retry::within(PATIENCE);
     loop {
         log.worker().applying(connection)?;
         let place = Position::read(connection)?.and_then(|position| position.stream);
@@ -33,13 +33,11 @@ pub(super) fn apply_all(
         if message >= last {
             return Ok(());
         }
-        if Instant::now() >= until {
+        if !retry.again() {
             return Err(refused(format!(
                 "this database has applied the messages of the stream up to {message} of {last}, so it does not know all members yet: try again later"
             )));
         }
-        std::thread::sleep(POLL);
-        // Reads nothing. It fails if the connection was interrupted.
-        connection.query_i64("SELECT 1")?;
+        connection.check_interrupt()?;
     }
 }

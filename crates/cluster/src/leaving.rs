@@ -8,16 +8,15 @@ use crate::member::message::Body;
 use crate::member::retained;
 use crate::member::sent;
 use crate::member::tables::{Membership, home, of_stream};
+use densite_disk::wait::Deadline;
 use densite_ingest::DatabaseLog;
 use densite_ingest::parts::{self, ConnectionSpec, DatabaseFile, Session, refused};
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 use densite_stream::Name;
 use serde::Deserialize;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// The shortest time that the transaction waits for others, milliseconds.
-pub(super) const BUSY_MS: i32 = 5000;
 /// How long leaving waits until the stream has the rows of the log.
 const SENDING: Duration = Duration::from_secs(10);
 
@@ -71,8 +70,7 @@ pub(crate) fn leave(
         all_sent(log, connection)?;
     }
     let file = DatabaseFile::of(connection, session.storage())?;
-    let own = ConnectionSpec::of(connection, &file.path).open()?;
-    own.busy_timeout(BUSY_MS)?;
+    let own = ConnectionSpec::of(connection, &file.path).open_patient(connection)?;
     own.exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
     guards::remove(&own)?;
     own.exec(
@@ -113,7 +111,7 @@ fn all_sent(log: &DatabaseLog, connection: &Connection) -> Result<()> {
         log.worker(),
         connection,
         last,
-        Some(Instant::now() + SENDING),
+        Deadline::after(SENDING),
     )?;
     if sent >= last {
         return Ok(());

@@ -172,6 +172,7 @@ impl Error {
         let unknown = [
             "no such function: densite_",
             "no such table: densite_columns",
+            "no such table: densite_insert",
             "no such module: densite_",
         ];
         match unknown.iter().any(|words| said.starts_with(words)) {

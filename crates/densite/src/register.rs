@@ -34,7 +34,7 @@ pub(crate) fn api() -> Result<Api> {
         // This comes first: the VFS's function can refuse a database, and its message must be the
         // newest error.
         densite_linked::for_every_connection(densite_bulk::create_functions)?;
-        densite_linked::for_every_connection(densite_tools::replica::create_functions)?;
+        densite_linked::for_every_connection(densite_tools::create_functions)?;
         densite_linked::for_every_connection(densite_vfs::init)?;
         Ok(api)
     });

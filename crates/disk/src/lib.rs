@@ -3,7 +3,7 @@
 //! directory and watch or change single calls.
 //!
 //! The crates above this one write databases and logs only through these contracts. This crate also
-//! has [`memory`] in large pages, and descriptors that the children of this process do not share.
+//! has [`wait`], the one place of pauses, [`memory`] in large pages, and descriptors that the children of this process do not share.
 //! Only these two modules use `unsafe`.
 
 #![deny(unsafe_code)]
@@ -27,6 +27,7 @@ pub mod random;
 mod real;
 mod rights;
 pub mod sync;
+pub mod wait;
 mod watch;
 
 pub use above::{DirAbove, FileAbove};

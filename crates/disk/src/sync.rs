@@ -6,13 +6,11 @@
 //! or two words, so a lock that the child creates is free. A panic while a lock is held does not
 //! poison it; the owner of the data guards against half-done changes.
 
+use crate::wait::{Deadline, Retry};
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use std::sync::MutexGuard;
-
-/// The pause between two attempts to take a lock with a time limit.
-const STEP: Duration = Duration::from_millis(1);
 
 /// A mutex without poisoning.
 #[derive(Debug, Default)]
@@ -47,13 +45,12 @@ impl<T: ?Sized> Mutex<T> {
 
     /// Waits for the lock at most `time`; `None` if another thread still holds it.
     pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
-        let until = Instant::now() + time;
+        let retry = Retry::within(time);
         loop {
             let guard = self.try_lock();
-            if guard.is_some() || Instant::now() >= until {
+            if guard.is_some() || !retry.again() {
                 return guard;
             }
-            std::thread::sleep(STEP);
         }
     }
 
@@ -107,9 +104,13 @@ impl Condvar {
         done.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// As [`Condvar::wait`], at most until `until`.
-    pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, until: Instant) -> MutexGuard<'a, T> {
-        self.wait_for(guard, until.saturating_duration_since(Instant::now()))
+    /// As [`Condvar::wait`], at most until the deadline. Returns `None` if it has passed.
+    pub fn wait_until<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        until: Deadline,
+    ) -> Option<MutexGuard<'a, T>> {
+        (!until.is_over()).then(|| self.wait_for(guard, until.left()))
     }
 
     /// Wakes one waiting thread.

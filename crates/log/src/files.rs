@@ -3,10 +3,10 @@
 //! and locks.
 //! `sync_failed` belongs to ingest.
 
+use crate::blocking_lock::lock_in_turn;
+use crate::fork_safe_lock::ForkSafeLock;
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
 use crate::format::{DATA_OFF, MAX_SEQ};
-use crate::held::Held;
-use crate::in_turn::lock_in_turn;
 use crate::patience::{Patience, lock, usual, wait_for};
 use crate::{Error, LogId, Result};
 use densite_disk::{Dir, ErrorKind, File, LockKind, OpenMode};
@@ -115,7 +115,7 @@ impl Files {
     /// Opens a file that may be missing.
     pub(crate) fn open(&self, name: &str, mode: OpenMode) -> Result<Option<Box<dyn File>>> {
         match self.entry(name, mode) {
-            Ok(file) => Ok(Some(Held::of(file))),
+            Ok(file) => Ok(Some(ForkSafeLock::of(file))),
             Err(Error::Io(e)) if e.kind == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
@@ -123,7 +123,7 @@ impl Files {
 
     /// Opens or makes a file that the caller is going to lock.
     pub(crate) fn open_or_make(&self, name: &str) -> Result<Box<dyn File>> {
-        Ok(Held::of(self.entry(name, OpenMode::Create)?))
+        Ok(ForkSafeLock::of(self.entry(name, OpenMode::Create)?))
     }
 
     /// Opens a file that the caller is not going to lock.

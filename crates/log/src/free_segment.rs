@@ -9,9 +9,9 @@
 
 use crate::Result;
 use crate::files::{FREE_SEGMENT, Files, NEW, PREPARING, segment_name, unique};
+use crate::fork_safe_lock::ForkSafeLock;
 use crate::format::DATA_OFF;
 use crate::format::segment::SegmentHeader;
-use crate::held::Held;
 use crate::patience::{lock, usual};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode, SyncKind};
 use std::time::Duration;
@@ -137,7 +137,7 @@ impl Files {
             return Ok(false);
         }
         let name = unique(PREPARING)?;
-        let file = Held::of(self.dir.open(&name, OpenMode::CreateNew)?);
+        let file = ForkSafeLock::of(self.dir.open(&name, OpenMode::CreateNew)?);
         let done = self
             .fill(file.as_ref(), bytes, pause, ends)
             .and_then(|is_full| {
@@ -173,7 +173,7 @@ impl Files {
             if ends() {
                 return Ok(false);
             }
-            std::thread::sleep(pause);
+            densite_disk::wait::pause(pause);
         }
         file.sync(SyncKind::Full)?;
         Ok(true)

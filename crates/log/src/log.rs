@@ -3,17 +3,18 @@
 mod opening;
 
 use crate::format::SEGMENT_MAX;
-use crate::news::Rings;
 use crate::patience::{Patience, usual};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::state::Config;
 use crate::txn::{Appended, Txn, TxnId};
+use crate::wakeups::Rings;
 use crate::writer::Writer;
 use crate::{Error, Result, Seq};
+use densite_disk::wait::Deadline;
 use densite_disk::{File, OpenMode};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An open log. Clones share it. Dropping the last clone or reader closes it.
 #[derive(Clone)]
@@ -123,13 +124,12 @@ impl Log {
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
-        let until = Instant::now() + timeout;
+        let until = Deadline::after(timeout);
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if self.wait_after_or_ring(seq, left, self.rings()?)? {
+            if self.wait_after_or_ring(seq, until.left(), self.rings()?)? {
                 return Ok(true);
             }
-            if left.is_zero() {
+            if until.is_over() {
                 return Ok(false);
             }
         }
@@ -143,18 +143,17 @@ impl Log {
         // Checked before any mutex: in a forked child, a thread that does not exist there can hold
         // it.
         self.shared.dir.is_ours()?;
-        let until = Instant::now() + timeout;
+        let until = Deadline::after(timeout);
         let news = &self.shared.news;
         if self.last()? > seq {
             return Ok(true);
         }
         loop {
             news.listen(&self.shared.dir.files, self.shared.visible()?.word.writers);
-            let left = until.saturating_duration_since(Instant::now());
-            if news.wait(left, rings, || Ok::<_, Error>(self.last()? > seq))? {
+            if news.wait(until.left(), rings, || Ok::<_, Error>(self.last()? > seq))? {
                 return Ok(true);
             }
-            if left.is_zero() || self.rings()? != rings {
+            if until.is_over() || self.rings()? != rings {
                 self.shared.dir.is_in_place()?;
                 return Ok(false);
             }

@@ -2,13 +2,13 @@
 //!
 //! A lock of the log is held for one write and one sync, but longer by a process that is stopped or
 //! whose disk hangs. So every wait is bounded, and its caller is asked whether to keep waiting. A
-//! blocking system call cannot be cancelled. So a rarely held lock is polled, at first after
-//! microseconds, later after an eighth of the time waited. For locks that processes take in turns,
-//! a thread makes the blocking call (`in_turn.rs`).
+//! blocking system call cannot be cancelled. So a rarely held lock is polled. For locks that processes take in turns,
+//! a thread makes the blocking call (`blocking_lock.rs`).
 
 use crate::{Error, Result};
+use densite_disk::wait::{Deadline, Retry};
 use densite_disk::{File, LockKind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Whether a caller keeps waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +26,6 @@ pub type Patience<'a> = &'a dyn Fn(Duration) -> Waiting;
 
 /// The default time limit.
 const USUAL: Duration = Duration::from_secs(10);
-const STEP_MIN: Duration = Duration::from_micros(20);
-const STEP_MAX: Duration = Duration::from_millis(10);
 
 /// The default: wait for ten seconds.
 pub fn usual(waited: Duration) -> Waiting {
@@ -74,16 +72,40 @@ pub(crate) fn wait_for<T>(
     patience: Patience<'_>,
     mut attempt: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
-    let mut since = None;
+    let mut retry = None;
     loop {
         if let Some(answer) = attempt()? {
             return Ok(answer);
         }
-        let waited = since.get_or_insert_with(Instant::now).elapsed();
-        match patience(waited) {
+        let retry = retry.get_or_insert_with(|| Retry::until(Deadline::NEVER));
+        match patience(retry.waited()) {
             Waiting::GoesOn => {}
             over => over.refusal(name, file.identity().ok())?,
         }
-        std::thread::sleep((waited / 8).clamp(STEP_MIN, STEP_MAX));
+        retry.again();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite_disk::wait::skip_pauses;
+    use densite_disk::{Dir, OpenMode, RealDir};
+    use std::time::Instant;
+
+    #[test]
+    fn the_wait_for_a_lock_that_stays_held_ends_after_ten_seconds() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = RealDir::new(place.path());
+        let open = || dir.open("lock", OpenMode::Create).expect("a file");
+        let (held, other) = (open(), open());
+        assert!(held.try_lock(LockKind::Exclusive).expect("locks"));
+        let _skipped = skip_pauses();
+        let begun = Instant::now();
+        let refused = lock(other.as_ref(), "lock", LockKind::Exclusive, &usual);
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+        assert!(begun.elapsed() < USUAL, "the pauses took no time");
+        held.unlock().expect("unlocks");
+        lock(other.as_ref(), "lock", LockKind::Exclusive, &usual).expect("it is free");
     }
 }

@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
-use crate::pieces::Pieces;
 use crate::txn::{Appended, Txn};
+use crate::write_plan::Pieces;
 use densite_disk::hash::xxh3_64;
 use std::collections::HashMap;
 use std::sync::Arc;

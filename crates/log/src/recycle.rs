@@ -13,6 +13,7 @@ use crate::format::word::EndWord;
 use crate::free_segment::remove;
 use crate::named::Named;
 use crate::{Options, Result};
+use densite_disk::wait::pause;
 use densite_disk::{ErrorKind, File, LockKind, OpenMode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -172,7 +173,7 @@ impl<'a> Pieces<'a> {
         if self.options.background && (self.has_time)() {
             let appended = end.saturating_sub(before.0);
             let period = period(appended, before.1.elapsed());
-            std::thread::sleep(period.saturating_sub(piece));
+            pause(period.saturating_sub(piece));
         }
         Ok(())
     }

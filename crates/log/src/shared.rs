@@ -1,12 +1,12 @@
 //! What all users of an open log share: its directory, its writer, and how far it can be read.
 
 use crate::measure::Measured;
-use crate::news::News;
 use crate::open_dir::OpenDir;
 use crate::takeover::Takeover;
 use crate::times::Noted;
 use crate::txn::TxnId;
 use crate::visibility::{Visibility, Visible};
+use crate::wakeups::Wakeups;
 use crate::writer::Writer;
 use crate::{Error, Options, Result};
 use densite_disk::sync::Mutex;
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     visibility: Mutex<Visibility>,
     /// Wakes the threads that wait for rows.
-    pub(crate) news: Arc<News>,
+    pub(crate) news: Arc<Wakeups>,
     pub(crate) takeover: Takeover,
     /// Number of the next transaction.
     txn_next: AtomicU64,
@@ -38,7 +38,7 @@ impl Shared {
         dir: Arc<OpenDir>,
         options: Options,
         visibility: Visibility,
-        news: Arc<News>,
+        news: Arc<Wakeups>,
         txn_next: u64,
     ) -> Shared {
         Shared {

@@ -7,7 +7,7 @@
 
 use crate::Result;
 use crate::files::{APPLY_LOCK, Files};
-use crate::news::{News, Rings};
+use crate::wakeups::{Rings, Wakeups};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, LockKind, Watch};
 use std::sync::OnceLock;
@@ -60,7 +60,7 @@ impl Takeover {
 
     /// Waits until the lock may be free, until [`Takeover::ring`], or for `time`. It can return
     /// earlier.
-    pub(crate) fn wait(&self, files: &Files, news: &News, time: Duration, rings: Rings) {
+    pub(crate) fn wait(&self, files: &Files, news: &Wakeups, time: Duration, rings: Rings) {
         let mut is_new = false;
         let watch = self.watch.get_or_init(|| {
             is_new = true;

@@ -5,18 +5,18 @@
 //! holds it while it writes and syncs. It writes under the append lock and syncs under the sync lock
 //! ([`crate::lock`]), which keep out other processes.
 
-use crate::ahead::Ahead;
 use crate::decisions::Decisions;
 use crate::files::SYNC_LOCK;
 use crate::format::word::EndWord;
 use crate::group::{Entry, Group, Taken};
 use crate::lock::{LockFile, Locks};
-use crate::news::News;
+use crate::next_segment::Ahead;
 use crate::open_dir::OpenDir;
 use crate::patience::{Patience, wait_for};
-use crate::settle::Fate;
+use crate::seal_segment::Fate;
 use crate::tail::Tail;
 use crate::txn::{Appended, Txn, TxnId};
+use crate::wakeups::Wakeups;
 use crate::{Error, Options, Result};
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub(crate) struct Writer {
     dir: Arc<OpenDir>,
     /// Wakes the threads that wait for rows.
-    news: Arc<News>,
+    news: Arc<Wakeups>,
     options: Options,
     /// The end of the log, and the locks for changing it.
     tail: Mutex<(Tail, Locks)>,
@@ -47,7 +47,7 @@ impl Writer {
     /// For a log whose end was found. The locks are not taken.
     pub(crate) fn new(
         dir: Arc<OpenDir>,
-        news: Arc<News>,
+        news: Arc<Wakeups>,
         options: Options,
         tail: (Tail, Locks),
         decisions: Decisions,

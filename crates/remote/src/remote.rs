@@ -12,8 +12,8 @@ use crate::plan::{MOST, Plan};
 use crate::transport::Transport;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
+use densite_disk::wait::{Deadline, pause};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Blocks of the first request: the head of a file, which every reader needs.
 const FIRST: u64 = 4;
@@ -61,17 +61,17 @@ impl Remote {
         };
         let bytes = asked.start * BLOCK..asked.end * BLOCK;
         let mut first = object.first(bytes.clone())?;
-        let begun = Instant::now();
+        let deadline = Deadline::after(options.timeout);
         loop {
             let time_until_unique = object.time_until_unique();
             if time_until_unique.is_zero() {
                 break;
             }
             // It was replaced again and again, while this waited.
-            if begun.elapsed() > options.timeout {
+            if deadline.is_over() {
                 return Err(object.fail(Problem::Changed));
             }
-            std::thread::sleep(time_until_unique);
+            pause(time_until_unique);
             first = object.first(bytes.clone())?;
         }
         let (bytes, version) = first;

@@ -7,8 +7,9 @@
 use crate::error::{Error, Result};
 use crate::extents::{Sink, Writer};
 use crate::source::Source;
+use densite_disk::wait::pause;
 use densite_log::Image;
-use densite_store::{Mark, Written, joined};
+use densite_store::{CommitId, Written, joined};
 use std::time::Duration;
 
 /// Bytes of one read. After each it is asked what was written meanwhile, while the commits since are
@@ -33,7 +34,7 @@ pub(crate) fn total(ranges: &Ranges) -> u64 {
 /// What became of a copy.
 pub(crate) enum Copied {
     /// It is the file as of this commit, which had so many bytes, with this log.
-    Whole(Mark, u64, Option<Box<Image>>),
+    Whole(CommitId, u64, Option<Box<Image>>),
     /// Readers hold back the next restore point.
     HeldBack,
     /// It cannot be told what was written meanwhile.
@@ -45,7 +46,7 @@ pub(crate) struct Assembly<'a, S> {
     source: &'a mut dyn Source,
     writer: &'a mut Writer<S>,
     /// `pending` is what is missing of the file as of this commit.
-    at: Mark,
+    at: CommitId,
     pending: Ranges,
     /// The log as of the last restore point.
     log: Option<Image>,
@@ -64,7 +65,7 @@ impl<'a, S: Sink> Assembly<'a, S> {
     pub(crate) fn new(
         source: &'a mut dyn Source,
         writer: &'a mut Writer<S>,
-        at: Mark,
+        at: CommitId,
         pending: Ranges,
         progress: &'a mut dyn FnMut(u64) -> bool,
     ) -> Self {
@@ -144,7 +145,7 @@ impl<'a, S: Sink> Assembly<'a, S> {
     }
 
     /// Takes a restore point.
-    fn point(&mut self) -> Result<Option<Mark>> {
+    fn point(&mut self) -> Result<Option<CommitId>> {
         loop {
             let point = self.source.restore_point()?;
             self.log = self.source.take_log();
@@ -154,12 +155,12 @@ impl<'a, S: Sink> Assembly<'a, S> {
             if !(self.progress)(self.writer.body_len()) {
                 return Err(Error::Stopped);
             }
-            std::thread::sleep(WAIT);
+            pause(WAIT);
         }
     }
 
     /// Adds what was written up to `to`. Returns false if that cannot be told.
-    fn follow(&mut self, to: &Mark) -> Result<bool> {
+    fn follow(&mut self, to: &CommitId) -> Result<bool> {
         if *to == self.at {
             return Ok(true);
         }

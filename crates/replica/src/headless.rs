@@ -16,7 +16,7 @@ use crate::format::{
     Base, Compacted, FOOTER_LEN, Footer, Generation, Head, Kind, REPLICA_FORMAT_VERSION, Superseded,
 };
 use crate::names::{self, HEAD, Of};
-use densite_store::Mark;
+use densite_store::CommitId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is in the place of a head.
@@ -273,7 +273,7 @@ impl Objects {
         n: u64,
         named: &[Listed],
         before_ms: u64,
-    ) -> Result<(Base, Option<Mark>)> {
+    ) -> Result<(Base, Option<CommitId>)> {
         let mut found = Vec::new();
         for object in named {
             if let Some((footer, chain)) = footer(bucket, &object.name)?

@@ -13,7 +13,7 @@ use crate::names;
 use crate::plan::{Limit, NEWEST};
 use densite_disk::{Dir, File, SyncKind};
 use densite_log::RestoredLog;
-use densite_store::Mark;
+use densite_store::CommitId;
 
 /// An object of at most so many bytes is read with one request.
 const WHOLE: u64 = 32 << 20;
@@ -44,7 +44,7 @@ pub struct Restored {
     /// When it was taken, in milliseconds since 1970.
     pub time_ms: u64,
     /// Its commit.
-    pub mark: Mark,
+    pub mark: CommitId,
     /// Bytes of the file.
     pub image_len: u64,
     /// Whether the database has a log.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use densite_log::Image;
-use densite_store::{Handle, Mark, Written};
+use densite_store::{CommitId, Handle, Written};
 
 /// A database file that is shipped. Other connections and processes use it meanwhile.
 pub trait Source {
@@ -11,7 +11,7 @@ pub trait Source {
     ///
     /// # Errors
     /// [`Error::Source`], as all calls.
-    fn restore_point(&mut self) -> Result<Option<Mark>>;
+    fn restore_point(&mut self) -> Result<Option<CommitId>>;
     /// The log of the database as of the last call of [`Source::restore_point`]: held before the
     /// point was taken, and settled after it, even if readers held back the point. `None` if there
     /// is no log, or if it was taken already. Its segments are not recycled before it is dropped.
@@ -20,17 +20,17 @@ pub trait Source {
     ///
     /// # Errors
     /// As [`Source::restore_point`].
-    fn newest(&mut self) -> Result<Option<Mark>>;
+    fn newest(&mut self) -> Result<Option<CommitId>>;
     /// What was written after `from`, up to `to`.
     ///
     /// # Errors
     /// As [`Source::restore_point`].
-    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written>;
+    fn written(&mut self, from: &CommitId, to: &CommitId) -> Result<Written>;
     /// The length of the file as of a commit; `None` if it is not known any more.
     ///
     /// # Errors
     /// As [`Source::restore_point`].
-    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>>;
+    fn image_len(&mut self, mark: &CommitId) -> Result<Option<u64>>;
     /// Reads stored bytes. Returns how many were read before the end of the file.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ pub trait Source {
     ///
     /// # Errors
     /// As [`Source::restore_point`].
-    fn is_kept(&mut self, mark: &Mark) -> Result<bool>;
+    fn is_kept(&mut self, mark: &CommitId) -> Result<bool>;
 }
 
 /// A handle of the store as a source. Each of its commits counts as a restore point, so it is for
@@ -62,7 +62,7 @@ pub trait Source {
 pub struct HandleSource<'a>(pub &'a mut Handle);
 
 impl Source for HandleSource<'_> {
-    fn restore_point(&mut self) -> Result<Option<Mark>> {
+    fn restore_point(&mut self) -> Result<Option<CommitId>> {
         Ok(self.0.mark()?)
     }
 
@@ -70,15 +70,15 @@ impl Source for HandleSource<'_> {
         None
     }
 
-    fn newest(&mut self) -> Result<Option<Mark>> {
+    fn newest(&mut self) -> Result<Option<CommitId>> {
         Ok(self.0.mark()?)
     }
 
-    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
+    fn written(&mut self, from: &CommitId, to: &CommitId) -> Result<Written> {
         Ok(self.0.written(from, to)?)
     }
 
-    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
+    fn image_len(&mut self, mark: &CommitId) -> Result<Option<u64>> {
         Ok(self.0.image_len(mark)?)
     }
 
@@ -97,7 +97,7 @@ impl Source for HandleSource<'_> {
         Ok(self.0.first_places(&[1], most)?)
     }
 
-    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
+    fn is_kept(&mut self, mark: &CommitId) -> Result<bool> {
         Ok(self.0.is_kept(mark)?)
     }
 }

@@ -8,7 +8,7 @@ use densite_replica::{
     Upload,
 };
 use densite_sim_disk::SimDisk;
-use densite_store::{Mark, Written};
+use densite_store::{CommitId, Written};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,7 @@ impl Contents {
 struct Used {
     contents: Contents,
     /// The commits before and after the write.
-    marks: [Mark; 2],
+    marks: [CommitId; 2],
     /// Ranges that are written once half of the file is copied.
     changes: Vec<(u64, u64)>,
     is_written: bool,
@@ -116,7 +116,7 @@ impl Used {
 }
 
 impl Source for Used {
-    fn restore_point(&mut self) -> Result<Option<Mark>> {
+    fn restore_point(&mut self) -> Result<Option<CommitId>> {
         self.newest()
     }
 
@@ -124,15 +124,15 @@ impl Source for Used {
         None
     }
 
-    fn newest(&mut self) -> Result<Option<Mark>> {
+    fn newest(&mut self) -> Result<Option<CommitId>> {
         Ok(Some(self.marks[usize::from(self.is_written)]))
     }
 
-    fn written(&mut self, _: &Mark, _: &Mark) -> Result<Written> {
+    fn written(&mut self, _: &CommitId, _: &CommitId) -> Result<Written> {
         Ok(Written::Ranges(self.changes.clone()))
     }
 
-    fn image_len(&mut self, _: &Mark) -> Result<Option<u64>> {
+    fn image_len(&mut self, _: &CommitId) -> Result<Option<u64>> {
         Ok(Some(self.contents.len))
     }
 
@@ -159,7 +159,7 @@ impl Source for Used {
             .collect())
     }
 
-    fn is_kept(&mut self, _: &Mark) -> Result<bool> {
+    fn is_kept(&mut self, _: &CommitId) -> Result<bool> {
         Ok(true)
     }
 }

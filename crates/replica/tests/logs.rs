@@ -10,7 +10,7 @@ use densite_log::{
 };
 use densite_replica::{At, Bucket, Result, Shipper, Source, Step};
 use densite_sim_disk::SimDisk;
-use densite_store::Mark;
+use densite_store::CommitId;
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Staged for World {
         &mut self.database
     }
 
-    fn restore_point(&mut self) -> Result<Option<Mark>> {
+    fn restore_point(&mut self) -> Result<Option<CommitId>> {
         let hold = Hold::take(self.dir())?;
         if self.is_busy {
             self.work();

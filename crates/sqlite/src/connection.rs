@@ -12,6 +12,7 @@ use crate::{Code, Error, Result};
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
+use std::time::Duration;
 
 pub use files::Checkpointed;
 pub use running::Running;
@@ -166,11 +167,29 @@ impl Connection {
         self.check(rc)
     }
 
-    /// Sets how long to wait for a lock, in milliseconds.
+    /// How long SQLite waits for a lock of another connection (`PRAGMA busy_timeout`).
     ///
     /// # Errors
     /// SQLite's.
-    pub fn busy_timeout(&self, ms: i32) -> Result<()> {
+    pub fn busy_timeout(&self) -> Result<Duration> {
+        let ms = self.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
+        Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
+    }
+
+    /// Does nothing.
+    ///
+    /// # Errors
+    /// INTERRUPT if the connection was interrupted; for functions that wait within a statement.
+    pub fn check_interrupt(&self) -> Result<()> {
+        self.query_i64("SELECT 1").map(drop)
+    }
+
+    /// Sets how long to wait for a lock, in whole milliseconds.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn set_busy_timeout(&self, time: Duration) -> Result<()> {
+        let ms = i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: an open connection.
         self.check(unsafe { (self.api.raw().busy_timeout)(self.as_ptr(), ms) })
     }

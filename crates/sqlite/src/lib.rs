@@ -5,7 +5,7 @@
 //! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
 //! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
 //! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`],
-//! [`stand_in_for_collations`], [`Observation`]. [`gate`] makes forks wait. Callbacks catch panics, so no panic crosses into C.
+//! [`stand_in_for_collations`], [`Observation`]. [`fork_gate`] makes forks wait. Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
 
@@ -21,8 +21,8 @@ mod entry;
 mod error;
 pub mod ffi;
 mod filename;
+pub mod fork_gate;
 mod function;
-pub mod gate;
 mod host;
 mod hostfile;
 pub mod image;

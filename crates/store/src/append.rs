@@ -23,7 +23,7 @@ const MOVED_UNITS: u64 = 4;
 const MOST_PIECES: usize = 1 << 16;
 
 /// A place to which an appender can go back while nothing after it is written.
-pub(crate) struct Mark {
+pub(crate) struct AppendState {
     pos: u64,
     tail_off: u64,
     buf_off: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Mark {
     frame_bytes: u64,
 }
 
-impl Mark {
+impl AppendState {
     /// The offset of the next record.
     pub(crate) fn pos(&self) -> u64 {
         self.pos
@@ -276,8 +276,8 @@ impl Appender {
     }
 
     /// The present place.
-    pub(crate) fn mark(&self) -> Mark {
-        Mark {
+    pub(crate) fn mark(&self) -> AppendState {
+        AppendState {
             pos: self.pos,
             tail_off: self.tail_off,
             buf_off: self.buf_off,
@@ -291,13 +291,13 @@ impl Appender {
 
     /// The records since the mark. `None` if some of them were written to the file, or if they are
     /// in several extents.
-    pub(crate) fn since(&self, mark: &Mark) -> Option<&[u8]> {
+    pub(crate) fn since(&self, mark: &AppendState) -> Option<&[u8]> {
         let is_here = self.buf_off == mark.buf_off && self.pieces.len() == mark.pieces;
         self.buf.get(mark.buffered..).filter(|_| is_here)
     }
 
     /// Takes back the records of [`Appender::since`].
-    pub(crate) fn go_back(&mut self, mark: &Mark) -> Vec<u8> {
+    pub(crate) fn go_back(&mut self, mark: &AppendState) -> Vec<u8> {
         if self.since(mark).is_none() {
             return Vec::new();
         }

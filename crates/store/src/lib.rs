@@ -13,6 +13,7 @@ mod bytes;
 pub mod cache;
 mod chain;
 pub mod codec;
+mod commit_id;
 mod connection;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
@@ -27,7 +28,6 @@ mod heat;
 mod large;
 mod lineage;
 mod map;
-mod mark;
 mod open_file;
 mod options;
 mod pages;
@@ -51,12 +51,12 @@ mod training;
 mod transaction;
 mod writer;
 
+pub use commit_id::{CommitId, Written, joined};
 pub use connection::SyncFailed;
 pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use handle::{Handle, PREAMBLE_LEN, preamble};
-pub use mark::{Mark, Written, joined};
 pub use options::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;
 pub use reader::LockLevel;

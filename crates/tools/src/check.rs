@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// How long to wait for a lock.
 const WAIT: Duration = Duration::from_secs(1);
-const BUSY_MS: i32 = 1000;
+const BUSY: Duration = Duration::from_secs(1);
 
 /// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +98,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
             // This comes before SQLite opens the file: a connection could write and so remove the
             // traces of a cut.
             let file = Through::Host.file(api, &target, Access::Read)?;
-            lock::shared(api, &file, &target, WAIT)?;
+            lock::shared(&file, &target, WAIT)?;
             match form::open_store(&target, file) {
                 Ok(mut store) => check_store(&mut store, path, &mut checked, progress)?,
                 Err(store::Error::Corrupt(damage)) => {
@@ -116,7 +116,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     let db = if checked.problems.is_empty() {
         source::open_reading(api, through, &target, WAIT).map(|(db, _)| db)
     } else {
-        through.connect(api, &target, Access::Read, BUSY_MS)
+        through.connect(api, &target, Access::Read, BUSY)
     };
     match db {
         Ok(db) => {

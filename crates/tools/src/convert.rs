@@ -17,7 +17,7 @@ use crate::freelist::{self, PageSet};
 use crate::known;
 use crate::lock::unless_cancelled;
 use crate::log::left_behind;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::paths;
 use crate::progress::Progress;
 use crate::replace;
@@ -29,7 +29,7 @@ use crate::temp::{self, Temp};
 use crate::view;
 use densite_sqlite::Api;
 use densite_store::Options;
-use densite_vfs::pause;
+use densite_vfs::failpoint;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -185,7 +185,7 @@ fn convert(
         })?,
         None => unless_cancelled(&target, options.wait, progress, |wait| {
             let source = Source::alone(api, through, &target, wait)?;
-            replace::wait_for_others(api, &target, wait)?;
+            replace::wait_for_others(&target, wait)?;
             Ok(source)
         })?,
     };
@@ -275,7 +275,7 @@ fn convert(
     };
 
     source.confirm()?;
-    pause::at("verified");
+    failpoint::at("verified");
     if progress.cancelled() {
         return Err(Error::Interrupted { path: target.given });
     }
@@ -296,7 +296,7 @@ fn convert(
                 progress.message(&word);
             }
         }
-        None => replace::replace(api, &source, &target, temp, options.wait, progress)?,
+        None => replace::replace(&source, &target, temp, options.wait, progress)?,
     }
     drop(source);
     Ok(ConvertReport {

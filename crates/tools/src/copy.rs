@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::form;
 use crate::freelist::PageSet;
 use crate::header::Header;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::progress::Progress;
 use crate::target::Target;
 use crate::temp::Temp;

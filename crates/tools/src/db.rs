@@ -7,6 +7,7 @@ use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Code, Companions, Connection, HostFile, HostVfs, ffi};
 use std::ffi::CString;
 use std::path::Path;
+use std::time::Duration;
 
 /// The VFS that reads a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,20 +87,20 @@ impl Through {
         Ok(file)
     }
 
-    /// Opens a connection. `busy_ms` is SQLite's busy timeout in milliseconds.
+    /// Opens a connection. `busy` is SQLite's busy timeout.
     pub(crate) fn connect(
         self,
         api: Api,
         target: &Target,
         access: Access,
-        busy_ms: i32,
+        busy: Duration,
     ) -> Result<Connection> {
         // The host reads no URLs, and the VFS "densite" reads plain databases, too.
         let through = match target.remote {
             Some(_) => Through::Densite,
             None => self,
         };
-        through.connect_to(api, (target.name()?, &target.path), access, busy_ms)
+        through.connect_to(api, (target.name()?, &target.path), access, busy)
     }
 
     /// The same for a path or URL, and the path for messages.
@@ -108,7 +109,7 @@ impl Through {
         api: Api,
         (name, path): (&str, &Path),
         access: Access,
-        busy_ms: i32,
+        busy: Duration,
     ) -> Result<Connection> {
         // What an earlier connection left says nothing of this one.
         let _ = densite_vfs::take_last_error();
@@ -133,7 +134,8 @@ impl Through {
             Some(&vfs),
         )
         .map_err(|e| from_sqlite(path, e))?;
-        db.busy_timeout(busy_ms).map_err(|e| from_sqlite(path, e))?;
+        db.set_busy_timeout(busy)
+            .map_err(|e| from_sqlite(path, e))?;
         Ok(db)
     }
 }

@@ -4,7 +4,7 @@ use crate::digest::{Digest, Key};
 use crate::error::Result;
 use crate::freelist::PageSet;
 use crate::header::Header;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use densite_disk::hash::{Xxh3_64, xxh3_64_with_seed};
 use densite_typed::page::{Cell, Page};
 

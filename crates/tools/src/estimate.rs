@@ -53,7 +53,7 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
     let path = target.given.as_path();
     let failed = |e| Error::from_disk(path, "read", &e);
     let file = Through::Host.file(api, &target, Access::Read)?;
-    lock::shared(api, &file, &target, WAIT)?;
+    lock::shared(&file, &target, WAIT)?;
     let mut start = [0u8; HEADER_LEN];
     file.read_at(&mut start, 0).map_err(failed)?;
     let header = Header::parse(&start).filter(|header| target.len >= u64::from(header.page_size));

@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::freelist::{self, PageSet};
 use crate::header::{Header, u32_at};
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::usage::{pointers, roots, usage};

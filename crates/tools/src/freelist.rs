@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::header::Header;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use densite_sqlite::image::{Freelist, freelist};
 
 pub(crate) use densite_sqlite::image::PageSet;

@@ -35,7 +35,7 @@ pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
     let look = || others(&[beside(db, SHM)], READERS);
     let mut readers = look();
     if !readers.is_empty() {
-        std::thread::sleep(BETWEEN_LOOKS);
+        densite_disk::wait::pause(BETWEEN_LOOKS);
         let again = look();
         readers.retain(|r| again.contains(r));
     }

@@ -202,7 +202,7 @@ pub(crate) fn info_within(
         info.wal_readers = wal_readers(&target.path);
     }
     let file = Through::Host.file(api, &target, Access::Read)?;
-    lock::shared(api, &file, &target, wait)?;
+    lock::shared(&file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];
     let mut bytes = match form {
         Form::Empty => return Ok((info, None)),

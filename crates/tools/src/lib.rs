@@ -37,8 +37,7 @@ mod lock;
 pub mod log;
 mod objects;
 mod output;
-mod page;
-mod pages;
+mod page_source;
 mod paths;
 mod progress;
 mod proof;
@@ -46,6 +45,7 @@ mod publish;
 mod remedy;
 mod replace;
 pub mod replica;
+mod report_file;
 mod rewrite;
 mod salvage;
 mod same;
@@ -76,9 +76,19 @@ pub use holders::holders;
 pub use info::{AutoVacuum, Info, JournalMode, info, info_with_objects};
 pub use layout::{Layout, SpaceUse};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
-pub use page::{NewFile, write_file};
 pub use progress::{Progress, Silent};
 pub use publish::{can_publish, publish};
+pub use report_file::{NewFile, write_file};
 pub use rewrite::Prune;
 pub use salvage::{Missing, Salvaged, SavedTable, salvage};
 pub use vacuum::{VacuumOptions, VacuumPlan, VacuumReport, vacuum};
+
+/// Adds the SQL functions of all parts above the VFS: ingest, members of a stream, shipping. Call it
+/// for each connection that is opened.
+///
+/// # Errors
+/// SQLite's.
+pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
+    densite_cluster::create_functions(connection)?;
+    replica::create_functions(connection)
+}

@@ -35,7 +35,7 @@ fn directory(db: &Path) -> Result<PathBuf> {
 /// A connection to a database for reading, if it can be read.
 fn connect(api: Api, db: &Path) -> Option<Connection> {
     let name = utf8(db).ok()?;
-    let connected = Through::Densite.connect_to(api, (name, db), Access::Read, 0);
+    let connected = Through::Densite.connect_to(api, (name, db), Access::Read, Duration::ZERO);
     connected.ok()
 }
 

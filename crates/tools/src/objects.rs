@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::freelist::{self, LOCK_BYTE, PageSet};
 use crate::header::Header;
 use crate::layout::{self, Layout, StoredLayout};
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::schema::Entry;
 use crate::slack;
 use crate::trees::{Owners, Walk};

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::integrity;
 use crate::objects::not_in_trees;
 use crate::output::Output;
-use crate::pages;
+use crate::page_source;
 use crate::progress::Progress;
 use crate::same;
 use crate::stand_in;
@@ -101,7 +101,7 @@ pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
 /// that SQLite writes. After a stop the digests are incomplete and must not be used.
 pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Vec<Digest>>> {
     let mut first = side.reader()?;
-    let header = pages::header(&mut *first, given(side.view))?;
+    let header = page_source::header(&mut *first, given(side.view))?;
     let mut order: Vec<usize> = (0..trees.len()).collect();
     order.sort_by_key(|i| trees.get(*i).map(|t| t.turn));
     let roots: Vec<u32> = order
@@ -223,7 +223,7 @@ fn walk_copy(
         message: e.to_string(),
     };
     let mut first = side.reader().map_err(unreadable)?;
-    let header = pages::header(&mut *first, side.temp.path()).map_err(unreadable)?;
+    let header = page_source::header(&mut *first, side.temp.path()).map_err(unreadable)?;
     let size = u64::from(header.page_size);
     progress.phase("verifying", first.len());
     let stop = AtomicBool::new(false);

@@ -14,7 +14,7 @@ use crate::form;
 use crate::free_pages::free_pages;
 use crate::header::Header;
 use crate::lock::unless_cancelled;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::{Progress, Silent};
 use crate::source::Source;

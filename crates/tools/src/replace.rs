@@ -5,7 +5,7 @@
 //! the new one by name. If the system shows such a process, it counts as a lock holder: at the
 //! start ([`wait_for_others`]) and before the rename. All other processes read the old file, which
 //! is switched to a rollback journal, so that SQLite refuses to write to it. The VFS keeps them
-//! away from the new journal and WAL (`crates/vfs/src/place.rs`).
+//! away from the new journal and WAL (`crates/vfs/src/path_check.rs`).
 //! docs/decisions/vacuum.md has the details and compares plain SQLite.
 
 use crate::error::{Error, Result};
@@ -15,16 +15,12 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::target::{Target, still_there};
 use crate::temp::Temp;
-use densite_sqlite::Api;
-use densite_vfs::pause;
+use densite_disk::wait::Retry;
+use densite_vfs::failpoint;
 use std::time::Duration;
-
-/// Milliseconds between two checks for processes that have the file open.
-const LOOK_MS: i32 = 10;
 
 /// Replaces the content of `target`, which `source` holds alone, with `new`.
 pub(crate) fn replace(
-    api: Api,
     source: &Source,
     target: &Target,
     new: Temp,
@@ -32,15 +28,15 @@ pub(crate) fn replace(
     progress: &mut dyn Progress,
 ) -> Result<()> {
     // A process that opened the file in the meantime has the old file and waits for our lock.
-    wait_for_others(api, target, wait)?;
+    wait_for_others(target, wait)?;
     let done = new.replace(target);
     if done.is_err() && still_there(target).is_ok() {
         return done;
     }
     // From here on the old file has no name, even if a later step failed.
-    pause::at("replaced");
+    failpoint::at("replaced");
     // A process that opened the file just now must give up waiting before this lock is released.
-    let _ = wait_for_others(api, target, wait);
+    let _ = wait_for_others(target, wait);
     if source.retire().is_err() {
         progress.message(&format!(
             "close all programs that opened {} before it was replaced: they must not write to it any more",
@@ -51,8 +47,8 @@ pub(crate) fn replace(
 }
 
 /// Waits until the system shows no other process that has the file open.
-pub(crate) fn wait_for_others(api: Api, target: &Target, wait: Duration) -> Result<()> {
-    patiently(api, wait, LOOK_MS, || match openers(target.inode) {
+pub(crate) fn wait_for_others(target: &Target, wait: Duration) -> Result<()> {
+    patiently(Retry::within(wait), || match openers(target.inode) {
         by if by.is_empty() => Ok(()),
         by => Err(Error::Locked {
             path: target.given.clone(),

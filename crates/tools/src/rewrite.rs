@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::freelist::{self, PageSet};
 use crate::integrity;
 use crate::output::{self, Output};
-use crate::pages;
+use crate::page_source;
 use crate::progress::{Progress, Silent};
 use crate::proof::{self, OldSide, Side as _};
 use crate::source::State;
@@ -21,7 +21,7 @@ use crate::temp::Temp;
 use crate::view::{self, View};
 use densite_sqlite::{Api, Connection};
 use densite_store::{CodecChoice, Options};
-use densite_vfs::{LockedView, ViewBytes, pause};
+use densite_vfs::{LockedView, ViewBytes, failpoint};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -161,7 +161,7 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
             message: format!("SQLite kept another page size than {wanted}"),
         });
     }
-    pause::at("vacuum-written");
+    failpoint::at("vacuum-written");
     let new_side = proof::NewSide {
         api: job.api,
         form: job.to,
@@ -202,7 +202,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     let target = job.state.target();
     let mut pages = output::reader(&job.temp, job.to)?;
     let mut input = Input {
-        header: pages::header(&mut pages, job.temp.path())?,
+        header: page_source::header(&mut pages, job.temp.path())?,
         pages: &mut pages,
         zero: PageSet::default(),
         held: None,
@@ -267,7 +267,7 @@ impl SqlPart<'_> {
             return Ok(());
         };
         let mut pages = self.old_side.reader()?;
-        let header = pages::header(&mut *pages, self.given)?;
+        let header = page_source::header(&mut *pages, self.given)?;
         let free = freelist::leaves(&mut *pages, &header)?.unwrap_or_default();
         let samples = copy::samples(&mut *pages, &header, &free, self.given, &mut Silent)?;
         learner.learn(&samples, pages.len())

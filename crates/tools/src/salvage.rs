@@ -20,7 +20,7 @@ use crate::form::Form;
 use crate::freelist;
 use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::output::Output;
-use crate::pages::{self, Pages};
+use crate::page_source::{self, Pages};
 use crate::paths;
 use crate::progress::Progress;
 use crate::target::{self, Target};
@@ -127,7 +127,7 @@ pub fn salvage(
     let mut opened = Opened::open(api, &target, options.wait, progress)?;
     let form = opened.form();
     let pages = opened.pages();
-    let header = pages::header(pages, &target.given)?;
+    let header = page_source::header(pages, &target.given)?;
     let settings = settings(pages, header)?;
     let free = match freelist::list(pages, &header) {
         Ok(list) => list.map(|list| list.all),

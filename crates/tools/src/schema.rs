@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::known;
 use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Connection, Value, ValueRef};
+use std::time::Duration;
 
 /// A table or index.
 #[derive(Debug)]
@@ -32,7 +33,7 @@ pub(crate) struct Schema {
 /// Reads the schema in the main file. The connection reads the file without its journal and WAL.
 /// The caller holds SHARED.
 pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Schema> {
-    let db = through.connect(api, target, Access::Immutable, 0)?;
+    let db = through.connect(api, target, Access::Immutable, Duration::ZERO)?;
     let read = || {
         Ok(Schema {
             entries: entries(&db)?,

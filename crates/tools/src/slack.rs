@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::trees::Owners;
 use densite_typed::page::Page;
 

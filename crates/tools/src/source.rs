@@ -10,22 +10,23 @@ use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
 use crate::lock;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::paths::{beside, len_or_zero};
 use crate::target::{Target, still_there};
 use crate::wal::Wal;
+use densite_disk::wait::Retry;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) use recovered::{is_recovered, open_reading};
 use recovered::{no_foreign, not_a_database, read_state, recover};
 pub(crate) use state::State;
 
-/// Milliseconds between two attempts to take a lock. Other processes need less time to see that
-/// this process closed the file.
-pub(crate) const PAUSE_MS: i32 = 100;
+/// The pause between two attempts to take a lock. Other processes need less time to see that this
+/// process closed the file.
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 /// How long one attempt waits. Our VFS itself waits for a connection that is closing.
 pub(crate) const STEP: Duration = Duration::ZERO;
 
@@ -52,7 +53,7 @@ impl Source {
         target: &Target,
         wait: Duration,
     ) -> Result<Source> {
-        let deadline = Instant::now() + wait;
+        let retry = Retry::within(wait).every(PAUSE);
         no_foreign(target, through)?;
         loop {
             // Each attempt is short: a process that has the file open is in the way of another one
@@ -82,13 +83,12 @@ impl Source {
                 let closed = file.close();
                 closed.map_err(|code| from_sqlite(&target.path, code.into()))?;
             }
-            if Instant::now() >= deadline {
+            if !retry.again() {
                 return Err(Error::Locked {
                     path: target.given.clone(),
                     by: holders(&target.path),
                 });
             }
-            api.sleep_ms(PAUSE_MS);
         }
     }
 
@@ -109,7 +109,7 @@ impl Source {
         let file = through.file(api, target, Access::Read)?;
         let wal_path = beside(&target.path, through.companions().wal);
         if access == Access::Immutable {
-            lock::shared(api, &file, target, wait)?;
+            lock::shared(&file, target, wait)?;
             let mut source = Source::new((target, through), file, None, Some(db))?;
             source.on_trust = true;
             return Ok(source);
@@ -261,11 +261,10 @@ fn is_in_file(
         // No other connection can open the database, or write to it.
         return Ok(false);
     }
-    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-    let other = through.connect(api, target, Access::Write, ms)?;
+    let other = through.connect(api, target, Access::Write, wait)?;
     // Before it has read something, it does not know that there is a WAL.
     read_state(&other, target)?;
-    let deadline = Instant::now() + wait;
+    let retry = Retry::within(wait);
     loop {
         match other.checkpoint(None, ffi::CHECKPOINT_PASSIVE) {
             Ok(done) => {
@@ -273,7 +272,7 @@ fn is_in_file(
                 return Ok(frames >= 0 && frames == done.checkpointed);
             }
             // Another checkpoint runs.
-            Err(e) if e.is_busy() && Instant::now() < deadline => api.sleep_ms(1),
+            Err(e) if e.is_busy() && retry.again() => {}
             Err(e) if e.is_busy() => return Err(failed(e)),
             // There is something to be written into the file, and it cannot be.
             Err(_) => return Ok(false),

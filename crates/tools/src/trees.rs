@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use densite_typed::page::{Kind, Page};
 
 /// The greatest depth of a b-tree in SQLite.

@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use crate::freelist::PageSet;
 use crate::header::{Header, u32_at};
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::progress::Progress;
 use crate::source::State;
 use crate::view;

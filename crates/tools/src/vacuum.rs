@@ -18,13 +18,14 @@ use crate::lock::{patiently, unless_cancelled};
 use crate::progress::Progress;
 use crate::replace;
 use crate::rewrite::{self, Prune};
-use crate::source::{self, PAUSE_MS, STEP, Source};
+use crate::source::{self, PAUSE, STEP, Source};
 use crate::space;
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
+use densite_disk::wait::Retry;
 use densite_sqlite::Api;
 use densite_store::Options;
-use densite_vfs::pause;
+use densite_vfs::failpoint;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -152,7 +153,7 @@ impl VacuumPlan {
             let opened = form::open_store(&target, file);
             drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
         }
-        let (info, failed) = patiently(api, options.wait, PAUSE_MS, || {
+        let (info, failed) = patiently(Retry::within(options.wait).every(PAUSE), || {
             drop(source::open_reading(api, through, &target, STEP)?);
             whole(api, through, &target)
         })?;
@@ -233,10 +234,10 @@ impl VacuumPlan {
         let through = self.info.form.through();
         let source = unless_cancelled(target, options.wait, progress, |wait| {
             let source = Source::alone(self.api, through, target, wait)?;
-            replace::wait_for_others(self.api, target, wait)?;
+            replace::wait_for_others(target, wait)?;
             Ok(source)
         })?;
-        pause::at("vacuum-locked");
+        failpoint::at("vacuum-locked");
         let temp = Temp::create(&target.path, target, true)?;
         let before = sizes(&target.path)?;
         let store = match archive::is_archive(&self.info.objects) {
@@ -257,7 +258,7 @@ impl VacuumPlan {
             prune,
         };
         let new = rewrite::rewrite(job, progress)?;
-        pause::at("verified");
+        failpoint::at("verified");
         if progress.cancelled() {
             return Err(Error::Interrupted {
                 path: target.given.clone(),
@@ -270,7 +271,7 @@ impl VacuumPlan {
             false => (before, pages_before),
         };
         if replaced {
-            replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
+            replace::replace(&source, target, new.temp, options.wait, progress)?;
         }
         then(progress);
         Ok(VacuumReport {

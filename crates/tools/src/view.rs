@@ -4,13 +4,13 @@
 
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::source::State;
 use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, RealFile};
 use densite_sqlite::{Api, Code, Connection, ffi};
-use densite_vfs::{LockedView, ViewBytes, pause};
+use densite_vfs::{LockedView, ViewBytes, failpoint};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -193,7 +193,7 @@ impl ViewBytes for View {
         let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let n = buf.len().min(left);
         if self.read.fetch_add(n as u64, Ordering::Relaxed) > PAUSE_AFTER {
-            pause::at("vacuum-rewriting");
+            failpoint::at("vacuum-rewriting");
         }
         Ok(n)
     }

@@ -14,7 +14,7 @@ fn connect(path: &Path, vfs: &str) -> Connection {
     // SAFETY: the handle is that of an open connection of that library, and `con` outlives its use
     // here.
     let lent = unsafe { densite_sqlite::Connection::borrow(api(), con.handle().cast()) };
-    densite_vfs::create_functions(&lent.expect("a connection")).expect("functions");
+    densite_tools::create_functions(&lent.expect("a connection")).expect("functions");
     con
 }
 

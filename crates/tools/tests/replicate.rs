@@ -4,7 +4,8 @@ mod common;
 
 use densite_testing::Stop;
 use densite_tools::Silent;
-use densite_tools::replica::{At, RestoreOptions, create_functions, restore};
+use densite_tools::create_functions;
+use densite_tools::replica::{At, RestoreOptions, restore};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};

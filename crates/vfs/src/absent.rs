@@ -7,7 +7,7 @@
 //! database in a rollback mode, if no commit was published since, and if it is no older than
 //! [`AGE`].
 
-use crate::place::Place;
+use crate::path_check::Place;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, FileName};
 use std::cell::RefCell;

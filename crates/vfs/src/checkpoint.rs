@@ -9,7 +9,7 @@
 
 use crate::codes::Done;
 use densite_sqlite::Code;
-use densite_store::Mark;
+use densite_store::CommitId;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,7 +67,7 @@ pub(crate) struct Checkpoint {
     /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
     asked: bool,
     /// The newest commit when this connection last released the checkpoint lock.
-    end: Option<Mark>,
+    end: Option<CommitId>,
 }
 
 /// The first region of the shared memory. Valid until xShmUnmap.
@@ -183,12 +183,12 @@ impl Checkpoint {
     }
 
     /// Notes the newest commit at the end of a checkpoint.
-    pub(crate) fn ends_at(&mut self, commit: Option<Mark>) {
+    pub(crate) fn ends_at(&mut self, commit: Option<CommitId>) {
         self.end = commit;
     }
 
     /// The newest commit at the end of this connection's last checkpoint, if it was not taken yet.
-    pub(crate) fn take_end(&mut self) -> Option<Mark> {
+    pub(crate) fn take_end(&mut self) -> Option<CommitId> {
         self.end.take()
     }
 

@@ -7,7 +7,7 @@
 
 use crate::codes::code_of;
 use crate::overwritten::Overwritten;
-use crate::stored::Stored;
+use crate::store_file::Stored;
 use densite_sqlite::Code;
 use densite_store::{Error, Kind};
 

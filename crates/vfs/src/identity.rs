@@ -3,7 +3,7 @@
 //! Files of the system are identified by device and inode, because a file can have several names.
 //! Files of other hosts are identified by their names, and remote files by URL and version.
 
-use crate::place::{Place, has_system_files};
+use crate::path_check::{Place, has_system_files};
 use densite_sqlite::{HostFile, HostVfs};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};

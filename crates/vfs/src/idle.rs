@@ -9,6 +9,7 @@
 
 use crate::maintain::DEAD_LIMIT;
 use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::wait::Deadline;
 use densite_sqlite::Code;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -210,12 +211,15 @@ impl Session<'_> {
     /// Waits for this time, or until the last connection closes. Returns whether the session can go
     /// on.
     pub(crate) fn pause(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
+        let until = Deadline::after(time);
         let mut doing = self.0.doing.lock();
-        while doing.connections > 0 && Instant::now() < until {
-            doing = self.0.changed.wait_until(doing, until);
+        while doing.connections > 0 {
+            match self.0.changed.wait_until(doing, until) {
+                Some(woken) => doing = woken,
+                None => return true,
+            }
         }
-        doing.connections > 0
+        false
     }
 }
 

@@ -7,7 +7,7 @@
 use crate::open_files::OpenFile;
 use crate::settings::Settings;
 use densite_disk::sync::{Condvar, Mutex};
-use densite_sqlite::{FileName, HostVfs, PerProcess, gate};
+use densite_sqlite::{FileName, HostVfs, PerProcess, fork_gate};
 use std::ffi::{CStr, CString};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(crate) struct ConnectionSpec {
 /// Whether a worker is possible for a file of this process over `vfs`. SQLite must be thread-safe,
 /// and the VFS's locks must keep the connections of one process apart.
 pub(crate) fn is_possible(vfs: HostVfs) -> bool {
-    vfs.name() == UNIX && vfs.api().has_mutexes() && gate::guard_forks()
+    vfs.name() == UNIX && vfs.api().has_mutexes() && fork_gate::guard_forks()
 }
 
 /// Adds a file that was written to, unless it is already listed. The worker runs `session` on it
@@ -195,14 +195,14 @@ impl Keeper {
                 Some((at, i)) if at <= now => return Some(list.files.swap_remove(i)),
                 Some((at, _)) => {
                     patience = at + PATIENCE;
-                    list = self.more.wait_until(list, at);
+                    list = self.more.wait_for(list, at - now);
                 }
                 None if now >= patience => {
                     list.running = false;
                     return None;
                 }
                 None => {
-                    list = self.more.wait_until(list, patience);
+                    list = self.more.wait_for(list, patience - now);
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! file (docs/decisions/maintenance.md).
 //!
 //! `trim` selects the pages, the store selects the units. This module has the limits, and
-//! `main_file/rest.rs` does the work. While writing, a transaction reclaims its share
+//! `main_file/at_rest_and_close.rs` does the work. While writing, a transaction reclaims its share
 //! ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)) above `densite_dead_limit`. At
 //! rest, the last close and the `worker` reclaim down to [`REST_LIMIT`], and the PRAGMA down to
 //! [`ASKED_LIMIT`], in slices (`slice`) with locks of their own (rule S3).

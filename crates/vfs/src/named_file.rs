@@ -3,7 +3,7 @@
 
 use crate::companions::{Beside, Found, Which, find};
 use crate::identity::Identity;
-use crate::place::{Place, has_system_files};
+use crate::path_check::{Place, has_system_files};
 use crate::remote::RemoteFile;
 use densite_disk::{Dir as _, RealDir};
 use densite_sqlite::{Api, Code, FileName, HostFile, HostVfs, ffi};
@@ -208,7 +208,7 @@ impl NamedFile {
     }
 
     /// Takes EXCLUSIVE in the three steps that other connections do not notice
-    /// (`main_file/rest.rs`), for a connection at this level. Returns whether it is held. If not,
+    /// (`main_file/at_rest_and_close.rs`), for a connection at this level. Returns whether it is held. If not,
     /// lower locks can be held.
     pub(crate) fn lock_alone(&self, level: i32) -> bool {
         let host = &self.host;

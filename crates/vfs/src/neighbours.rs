@@ -6,6 +6,7 @@
 //! lock belongs to another process, and the connection waits for it for a limited time.
 
 use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::wait::Retry;
 use densite_sqlite::ffi;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ const FOREIGN_WAIT_SHARED: Duration = Duration::from_millis(25);
 /// Maintenance holds them for 10 ms, and pauses as long before it takes them again. On a busy
 /// machine that takes several times as long.
 const FOREIGN_WAIT_RESERVED: Duration = Duration::from_millis(100);
-/// The pause between two tries.
+/// The pause between two tries. Each takes locks of the host's file.
 const FOREIGN_STEP: Duration = Duration::from_millis(1);
 /// After a wait in vain the lock is probably a real one, and for so many times as long the waits are
 /// only [`SHORT_WAIT`]: SQLite's busy handler calls again and again, and does not count their time.
@@ -106,9 +107,8 @@ impl Neighbours {
         if done.is_some() || !patience {
             return done;
         }
-        let until = Instant::now() + FOREIGN_WAIT_RESERVED;
-        while Instant::now() < until {
-            std::thread::sleep(FOREIGN_STEP);
+        let retry = Retry::within(FOREIGN_WAIT_RESERVED).every(FOREIGN_STEP);
+        while retry.again() {
             if let Some(done) = attempt() {
                 return Some(done);
             }
@@ -143,6 +143,7 @@ impl Neighbours {
         let rests = self.rests.lock().get(kind).copied().flatten();
         let is_resting = rests.is_some_and(|rests| begun < rests);
         let limit = if is_resting { SHORT_WAIT } else { wait };
+        let retry = Retry::within(limit).every(FOREIGN_STEP);
         loop {
             if let Some(done) = self.after_closing(&mut attempt) {
                 return Some(done);
@@ -150,13 +151,12 @@ impl Neighbours {
             if self.explains(mine, wanted) {
                 return None;
             }
-            if begun.elapsed() >= limit {
+            if !retry.again() {
                 if !is_resting && let Some(rests) = self.rests.lock().get_mut(kind) {
                     *rests = Some(Instant::now() + wait * REST);
                 }
                 return None;
             }
-            std::thread::sleep(FOREIGN_STEP);
             if let Some(done) = attempt() {
                 return Some(done);
             }

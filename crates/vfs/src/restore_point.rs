@@ -8,7 +8,7 @@
 use crate::codes::code_of;
 use crate::main_file::{take_checkpoint_end, with_handle};
 use densite_sqlite::{Connection, Error, Result, Value};
-use densite_store::Mark;
+use densite_store::CommitId;
 
 /// Checkpoints the main database, if it is in WAL mode, and returns its newest restore point.
 /// `None` if other connections hold the checkpoint back, or the database is empty. Call it outside
@@ -17,7 +17,7 @@ use densite_store::Mark;
 /// # Errors
 /// SQLite's. A lock that is held for longer than the busy timeout is
 /// [`Code::BUSY`](densite_sqlite::Code::BUSY).
-pub fn restore_point(connection: &Connection) -> Result<Option<Mark>> {
+pub fn restore_point(connection: &Connection) -> Result<Option<CommitId>> {
     // A connection that has not read the database does not know its mode.
     connection.query_i64("SELECT count(*) FROM main.sqlite_schema")?;
     take_checkpoint_end(connection)?;
@@ -32,7 +32,7 @@ pub fn restore_point(connection: &Connection) -> Result<Option<Mark>> {
 }
 
 /// The newest commit in a rollback mode; `None` if the mode has changed.
-fn under_shared(connection: &Connection) -> Result<Option<Mark>> {
+fn under_shared(connection: &Connection) -> Result<Option<CommitId>> {
     connection.exec("BEGIN")?;
     let schema = connection.query_i64("SELECT count(*) FROM main.sqlite_schema");
     let mark = schema.and_then(|_| {

@@ -8,7 +8,7 @@
 //! ([`Rest::Sync`]), and the next one continues from there.
 
 use crate::checkpoint::{CHECKPOINT_LOCK, Checkpoint};
-use crate::member::Member;
+use crate::connection_role::ConnectionRole;
 use crate::named_file::NamedFile;
 use densite_sqlite::ffi;
 
@@ -37,15 +37,15 @@ pub(crate) enum Slice {
 
 impl Slice {
     /// Takes SHARED, the first lock of a slice, unless SQLite holds it. Returns whether it is held.
-    pub(crate) fn share(file: &NamedFile, member: &Member) -> bool {
-        member.level() >= ffi::LOCK_SHARED || file.host().lock(ffi::LOCK_SHARED).is_ok()
+    pub(crate) fn share(file: &NamedFile, role: &ConnectionRole) -> bool {
+        role.level() >= ffi::LOCK_SHARED || file.host().lock(ffi::LOCK_SHARED).is_ok()
     }
 
     /// Takes the other locks of a slice, or none, and then releases SHARED. `in_rollback_mode` is
     /// the mode of the newest commit under SHARED, if it can be read.
     pub(crate) fn lock(
         file: &NamedFile,
-        member: &Member,
+        role: &ConnectionRole,
         checkpoint: &mut Checkpoint,
         in_rollback_mode: Option<bool>,
     ) -> Option<Slice> {
@@ -57,7 +57,7 @@ impl Slice {
         let reserve = || host.lock(ffi::LOCK_RESERVED).is_ok();
         let slice = match in_rollback_mode {
             Some(true) if !file.journal_may_be_hot() => reserve().then_some(Slice::Reserved),
-            Some(false) if member.is_worker() && !map_index(file, member, checkpoint) => None,
+            Some(false) if role.is_worker() && !map_index(file, role, checkpoint) => None,
             Some(false) if checkpoint.uses_wal() => lock_checkpoint().then_some(Slice::Checkpoint),
             Some(false) => {
                 (reserve() && host.lock(ffi::LOCK_EXCLUSIVE).is_ok()).then_some(Slice::Exclusive)
@@ -65,36 +65,41 @@ impl Slice {
             _ => None,
         };
         if slice.is_none() {
-            back_to_level(file, member, checkpoint);
+            back_to_level(file, role, checkpoint);
         }
         slice
     }
 
     /// Releases the locks of the slice.
-    pub(crate) fn unlock(self, file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) {
+    pub(crate) fn unlock(
+        self,
+        file: &NamedFile,
+        role: &ConnectionRole,
+        checkpoint: &mut Checkpoint,
+    ) {
         if matches!(self, Slice::Checkpoint) {
             let flags = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
             // Nothing can be done if the release fails; SQLite ignores this error too.
             let _ = file.host().shm_lock(CHECKPOINT_LOCK, 1, flags);
         }
-        back_to_level(file, member, checkpoint);
+        back_to_level(file, role, checkpoint);
     }
 }
 
 /// Releases what a slice took beyond SQLite's own lock.
-fn back_to_level(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) {
-    if member.is_worker() && checkpoint.uses_wal() {
+fn back_to_level(file: &NamedFile, role: &ConnectionRole, checkpoint: &mut Checkpoint) {
+    if role.is_worker() && checkpoint.uses_wal() {
         // A connection that closes the WAL must be its only user.
         checkpoint.forget_index();
         let _ = file.host().shm_unmap(false);
     }
-    let _ = file.host().unlock(member.level());
+    let _ = file.host().unlock(role.level());
 }
 
 /// For the worker: maps the WAL's index for this slice, if a connection of this process has it
 /// mapped.
-fn map_index(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) -> bool {
-    let is_used = member
+fn map_index(file: &NamedFile, role: &ConnectionRole, checkpoint: &mut Checkpoint) -> bool {
+    let is_used = role
         .open_file()
         .is_some_and(|file| file.idle().has_wal_users());
     if !is_used {

@@ -16,7 +16,6 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     let Some(registration) = Registration::new(connection, "VFS") else {
         return Ok(());
     };
-    densite_cluster::create_functions(connection)?;
     create_function(connection, "densite_last_error", 0, 0, |_, _| {
         Ok(last_error().map_or(Value::Null, Value::from))
     })?;

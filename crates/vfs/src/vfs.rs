@@ -7,7 +7,7 @@ use crate::identity::Identity;
 use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
 use crate::open_files::OpenFile;
-use crate::place::has_system_files;
+use crate::path_check::has_system_files;
 use crate::remote::{RemoteFile, is_replica, is_url, shown_url};
 use crate::settings::Settings;
 use crate::worker;

@@ -16,7 +16,7 @@ use crate::main_file::{MainFile, OpenedBy};
 use crate::maintain::Occasion;
 use crate::open_files::OpenFile;
 use crate::slice::Rest;
-use densite_sqlite::{OwnedName, ffi, gate};
+use densite_sqlite::{OwnedName, ffi, fork_gate};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) fn session(job: &Job) -> End {
     let Some(session) = idle.begin() else {
         return End::Over;
     };
-    let inside = gate::enter();
+    let inside = fork_gate::enter();
     let Some(mut own) = Own::open(job, &file) else {
         return End::Over;
     };
@@ -56,7 +56,7 @@ pub(crate) fn session(job: &Job) -> End {
         false => Occasion::Idle { begun: false },
     };
     let end = loop {
-        let inside = gate::enter();
+        let inside = fork_gate::enter();
         if due && idle.has_wal_users() {
             // Without a lock: makes the slot durable that the last checkpoint wrote, so that the
             // next one can use what was freed before.
@@ -94,7 +94,7 @@ pub(crate) fn session(job: &Job) -> End {
             break End::Disturbed;
         }
     };
-    let inside = gate::enter();
+    let inside = fork_gate::enter();
     drop(own);
     drop(inside);
     drop(session);

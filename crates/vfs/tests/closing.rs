@@ -25,7 +25,7 @@ fn a_reader_waits_for_a_closing_connection() {
     assert_eq!(int(&reader, "SELECT count(*) FROM t"), 100);
     let (reached, wait) = mpsc::channel();
     let reached = std::sync::Mutex::new(Some(reached));
-    densite_vfs::pause::arm("closing-locked", move || {
+    densite_vfs::failpoint::arm("closing-locked", move || {
         if let Some(tell) = reached.lock().expect("not poisoned").take() {
             tell.send(()).expect("the test receives");
             std::thread::sleep(Duration::from_millis(100));
@@ -35,7 +35,7 @@ fn a_reader_waits_for_a_closing_connection() {
     let met = wait.recv_timeout(Duration::from_secs(10));
     let count = reader.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
     closer.join().expect("no panic");
-    densite_vfs::pause::disarm("closing-locked");
+    densite_vfs::failpoint::disarm("closing-locked");
     met.expect("a close after a write names the tip under a lock");
     assert_eq!(count.expect("not busy"), 100);
 }
@@ -71,7 +71,7 @@ fn a_close_does_not_change_a_hot_journal() {
     let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&taken);
     let path = place.path("x.db-djournal");
-    densite_vfs::pause::arm("closing-locked", move || {
+    densite_vfs::failpoint::arm("closing-locked", move || {
         // Other tests of this file close too, so this checks the path.
         if path.exists() {
             seen.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -79,7 +79,7 @@ fn a_close_does_not_change_a_hot_journal() {
     });
     drop(db);
     std::fs::remove_file(place.path("x.db-djournal")).expect("still there");
-    densite_vfs::pause::disarm("closing-locked");
+    densite_vfs::failpoint::disarm("closing-locked");
     assert!(!taken.load(std::sync::atomic::Ordering::Relaxed));
     assert_sound(&place.open("x.db"));
 }

@@ -35,7 +35,7 @@ fn a_partial_checkpoint_that_cannot_publish_loses_nothing() {
     run(&reader, "BEGIN; SELECT * FROM t LIMIT 1");
     run(&writer, "UPDATE t SET b = 'second' WHERE a > 250");
     let armed = Arc::clone(&faults);
-    densite_vfs::pause::arm("before-publish", move || {
+    densite_vfs::failpoint::arm("before-publish", move || {
         eprintln!("ARM");
         armed.writes.store(true, Relaxed)
     });
@@ -44,7 +44,7 @@ fn a_partial_checkpoint_that_cannot_publish_loses_nothing() {
             Ok((r.get(0)?, r.get(1)?, r.get(2)?))
         })
         .expect("SQLite does not see the failure");
-    densite_vfs::pause::disarm("before-publish");
+    densite_vfs::failpoint::disarm("before-publish");
     faults.writes.store(false, Relaxed);
     assert_eq!(done.2, 0, "nothing counts as backfilled: {done:?}");
     assert_eq!(
@@ -92,12 +92,12 @@ fn a_complete_checkpoint_that_cannot_publish_is_an_error() {
     run(&db, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
     fill(&db, 500);
     let armed = Arc::clone(&faults);
-    densite_vfs::pause::arm("before-publish", move || {
+    densite_vfs::failpoint::arm("before-publish", move || {
         eprintln!("ARM");
         armed.writes.store(true, Relaxed)
     });
     let failed = db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
-    densite_vfs::pause::disarm("before-publish");
+    densite_vfs::failpoint::disarm("before-publish");
     faults.writes.store(false, Relaxed);
     assert!(failed.is_err());
     assert_eq!(int(&open(), "SELECT count(*) FROM t"), 500);

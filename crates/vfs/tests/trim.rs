@@ -244,7 +244,7 @@ fn a_freelist_changed_by_others_is_read_again() {
     assert!(free(&db) > 10_000, "{}", free(&db));
     let path = place.path("x.db");
     let taken = std::sync::atomic::AtomicBool::new(false);
-    densite_vfs::pause::arm("between-slices", move || {
+    densite_vfs::failpoint::arm("between-slices", move || {
         if taken.swap(true, std::sync::atomic::Ordering::SeqCst) {
             return;
         }
@@ -257,7 +257,7 @@ fn a_freelist_changed_by_others_is_read_again() {
         );
     });
     run(&db, "PRAGMA densite_maintain");
-    densite_vfs::pause::disarm("between-slices");
+    densite_vfs::failpoint::disarm("between-slices");
     let kept: i64 = db
         .query_row(
             "SELECT count(*) FROM keeper WHERE length(b) = 200",

@@ -5,7 +5,7 @@
 
 use crate::common::{self, Place, assert_sound, figure, int, run, text};
 use densite_disk::sync::{Mutex, MutexGuard};
-use densite_vfs::pause;
+use densite_vfs::failpoint;
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -33,7 +33,7 @@ impl Slices {
         let alone = ALONE.lock();
         let (inside, count) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
         let (flag, counter) = (Arc::clone(&inside), Arc::clone(&count));
-        pause::arm("maintaining", move || {
+        failpoint::arm("maintaining", move || {
             if std::thread::current().name() == Some("densite-idle") {
                 flag.store(true, Ordering::SeqCst);
                 std::thread::sleep(HELD);
@@ -64,7 +64,7 @@ impl Slices {
 
 impl Drop for Slices {
     fn drop(&mut self) {
-        pause::disarm("maintaining");
+        failpoint::disarm("maintaining");
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use densite_disk::{File, FileAbove, OpenMode, RealFile, Result};
 use densite_store::{DecodedCache, Handle, Options};
-use densite_vfs::pause;
+use densite_vfs::failpoint;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::Subject;
@@ -211,7 +211,7 @@ fn sqlite(path: &Path) {
     std::thread::scope(|scope| {
         let closer = scope.spawn(move || {
             let me = std::thread::current().id();
-            pause::arm("closing-locked", move || {
+            failpoint::arm("closing-locked", move || {
                 while std::thread::current().id() == me && STICK.load(Ordering::Relaxed) {
                     // Sent once.
                     let _ = closer_sender.send(());
@@ -223,7 +223,7 @@ fn sqlite(path: &Path) {
         closer_stuck.recv().expect("the close gets stuck");
         let reader = scope.spawn(|| {
             let me = std::thread::current().id();
-            pause::arm("shared-taken", move || {
+            failpoint::arm("shared-taken", move || {
                 while std::thread::current().id() == me && STICK.load(Ordering::Relaxed) {
                     // Sent once.
                     let _ = sender.send(());
@@ -279,8 +279,8 @@ fn sqlite(path: &Path) {
         assert_eq!(reader.join().expect("no panic"), 2000);
         closer.join().expect("no panic");
     });
-    pause::disarm("closing-locked");
-    pause::disarm("shared-taken");
+    failpoint::disarm("closing-locked");
+    failpoint::disarm("shared-taken");
     db.execute_batch("UPDATE t SET v = v + 1")
         .expect("the parent works on");
     db.close().map_err(|(_, e)| e).expect("close");

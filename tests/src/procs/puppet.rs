@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use densite_vfs::pause;
+use densite_vfs::failpoint;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
@@ -102,13 +102,13 @@ fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::
         }
         "sleep" => {
             let time = Duration::from_millis(rest.parse().expect("milliseconds"));
-            pause::arm(name, move || std::thread::sleep(time));
+            failpoint::arm(name, move || std::thread::sleep(time));
         }
         "panic" => {
             let point = name.to_owned();
-            pause::arm(name, move || panic!("told to panic at {point}"));
+            failpoint::arm(name, move || panic!("told to panic at {point}"));
         }
-        "resume" => pause::disarm(name),
+        "resume" => failpoint::disarm(name),
         _ => panic!("there is no command {command}"),
     }
     Ok(String::new())
@@ -174,7 +174,7 @@ fn during(connections: &mut HashMap<String, Connection>, rest: &str) -> rusqlite
 /// `file.reached` then.
 fn pause_at(point: &str, skip: u32, file: PathBuf) {
     let passed = AtomicU32::new(0);
-    pause::arm(point, move || {
+    failpoint::arm(point, move || {
         if passed.fetch_add(1, Ordering::Relaxed) < skip {
             return;
         }

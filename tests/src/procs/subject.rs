@@ -77,6 +77,8 @@ pub fn api() -> Api {
     *API.get_or_init(|| {
         let api = densite_linked::api().expect("the API table of the linked SQLite");
         densite_vfs::register(api, densite_vfs::NAME, None, false).expect("register the VFS");
+        densite_linked::for_every_connection(densite_tools::create_functions)
+            .expect("register the functions");
         // SAFETY: the entry point is part of this program.
         unsafe { api.auto_extension(densite_vfs::densite_init) }.expect("register the functions");
         api

@@ -6,3 +6,5 @@ mod links;
 mod modules;
 mod packages;
 mod promises;
+mod source;
+mod waits;

@@ -131,3 +131,32 @@ fn all_parts_have_one_version() {
     assert!(python.contains(&format!("__version__ = \"{version}\"")));
     assert!(read("CHANGELOG.md").contains(&format!("\n## {version}")));
 }
+
+/// Compressed databases and nothing else: no log, no other machines, no command.
+const CORE: [&str; 5] = ["disk", "sqlite", "store", "typed", "vfs"];
+
+/// The packages of the project that a crate always uses.
+fn used(name: &str) -> Vec<String> {
+    let manifest = read(&format!("crates/{name}/Cargo.toml"));
+    let (_, rest) = manifest
+        .split_once("\n[dependencies]\n")
+        .unwrap_or_default();
+    let lines = rest.lines().take_while(|line| !line.starts_with('['));
+    let own =
+        lines.filter(|line| line.starts_with("densite-") && !line.contains("optional = true"));
+    own.filter_map(|line| line.strip_prefix("densite-")?.split(['.', ' ']).next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_core_uses_no_other_part() {
+    for name in CORE {
+        for other in used(name) {
+            assert!(CORE.contains(&other.as_str()), "{name} uses {other}");
+        }
+    }
+    // The check sees what a crate uses.
+    assert!(used("vfs").contains(&"store".to_owned()));
+    assert!(used("tools").contains(&"cluster".to_owned()));
+}

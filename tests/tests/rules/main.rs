@@ -2,7 +2,7 @@
 //!
 //! Each test quotes the rule and says which code to take out to make it fail. Tests that need two
 //! processes use puppets (`densite_tests::procs::puppet`). Tests of races stop at named points
-//! (`densite_vfs::pause`). Tests of the store alone use its handles, over files in memory if they
+//! (`densite_vfs::failpoint`). Tests of the store alone use its handles, over files in memory if they
 //! inspect or drop bytes.
 
 mod host;

@@ -377,7 +377,7 @@ impl Drop for Other {
     }
 }
 
-/// The command, stopped at a point of `densite_vfs::pause`.
+/// The command, stopped at a point of `densite_vfs::failpoint`.
 pub(crate) struct Stopped {
     child: Option<Child>,
     go: String,

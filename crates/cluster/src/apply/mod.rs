@@ -8,6 +8,7 @@ mod stream_records;
 
 use crate::member::{Membership, Running};
 use crate::wait;
+use densite_disk::wait::Deadline;
 use densite_ingest::parts::{
     Begun, DatabaseWorker, Member, OpenLog, StreamPlace, StreamSource, Streams, refused,
 };
@@ -15,7 +16,6 @@ use densite_log::Seq;
 use densite_sqlite::{Connection, Result};
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 use stream_records::StreamRecords;
 
 /// The members of this process.
@@ -53,7 +53,7 @@ impl Streams for Members {
         worker: &DatabaseWorker,
         connection: &Connection,
         seq: Seq,
-        until: Option<Instant>,
+        until: Deadline,
     ) -> Result<Seq> {
         wait::wait(open, worker, connection, seq, until)
     }

@@ -7,6 +7,7 @@ use crate::demands;
 use crate::member::message::{Body, Message};
 use crate::member::sent;
 use crate::member::tables::of_stream;
+use densite_disk::wait::Deadline;
 use densite_ingest::DatabaseLog;
 use densite_ingest::parts::{StreamPlace, refused};
 use densite_sqlite::{Connection, Result};
@@ -24,7 +25,7 @@ impl Joining<'_> {
         let origin = self.origin(begun.as_ref())?;
         let log = DatabaseLog::open_or_create(connection, self.session.storage())?;
         let end = log.log().last().map_err(|e| log.failed(e))?;
-        log.wait_applied(connection, end, None)?;
+        log.wait_applied(connection, end, Deadline::NEVER)?;
         let place = StreamPlace::start(self.stream.identity().0);
         self.limit(&log)?;
         self.begin(&Begun {

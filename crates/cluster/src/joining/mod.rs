@@ -13,10 +13,10 @@ mod place;
 mod reaches;
 
 use super::demands;
-use super::leaving::BUSY_MS;
 use super::options::{self, Options};
 use crate::member::largest::largest_transaction;
 use crate::member::tables::{Membership, Settings, of_stream};
+use densite_disk::wait::pause;
 use densite_ingest::DatabaseLog;
 use densite_ingest::parts::{ConnectionSpec, DatabaseFile, LOOK_EVERY, Session, refused};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
@@ -83,9 +83,7 @@ impl<'a> Joining<'a> {
         let file = DatabaseFile::of(connection, session.storage())?;
         let parsed = densite_stream::Address::parse(address).map_err(of_stream)?;
         let is_member = Membership::read(connection)?.is_some();
-        let own = ConnectionSpec::of(connection, &file.path).open()?;
-        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS.into())).unwrap_or(i32::MAX))?;
+        let own = ConnectionSpec::of(connection, &file.path).open_patient(connection)?;
         let unmet = demands::unmet(&own, is_member)?;
         if !unmet.is_empty() {
             return Err(refused(format!(
@@ -117,7 +115,7 @@ impl<'a> Joining<'a> {
         });
         set.map_err(|e| log.failed(e))?;
         // Until then, other processes can append larger transactions.
-        std::thread::sleep(2 * LOOK_EVERY);
+        pause(2 * LOOK_EVERY);
         Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! How far the own rows of a member are in the stream.
 
 use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::wait::Deadline;
 use densite_log::Seq;
 use std::time::{Duration, Instant};
 
@@ -37,7 +38,7 @@ impl Acknowledged {
 
     /// Waits until the stream has this row.
     pub(crate) fn wait(&self, seq: Seq, time: Duration) -> bool {
-        let until = Instant::now() + time;
+        let until = Deadline::after(time);
         let mut state = self.state.lock();
         state.waited = Some(Instant::now());
         self.news.notify_all();
@@ -45,18 +46,21 @@ impl Acknowledged {
             if state.reached.is_some_and(|reached| reached >= seq) {
                 return true;
             }
-            if Instant::now() >= until {
-                return false;
+            match self.news.wait_until(state, until) {
+                Some(woken) => state = woken,
+                None => return false,
             }
-            state = self.news.wait_until(state, until);
         }
     }
 
     /// Lets rows gather until this time, unless a thread waits for the stream, or has just done so.
-    pub(crate) fn gather(&self, until: Instant) {
+    pub(crate) fn gather(&self, until: Deadline) {
         let mut state = self.state.lock();
-        while Instant::now() < until && state.waited.is_none_or(|at| at.elapsed() >= WAITS_AGAIN) {
-            state = self.news.wait_until(state, until);
+        while state.waited.is_none_or(|at| at.elapsed() >= WAITS_AGAIN) {
+            match self.news.wait_until(state, until) {
+                Some(woken) => state = woken,
+                None => return,
+            }
         }
     }
 }
@@ -71,14 +75,14 @@ mod tests {
         const LONG: Duration = Duration::from_secs(100);
         let acknowledged = Arc::new(Acknowledged::default());
         let begun = Instant::now();
-        acknowledged.gather(begun + Duration::from_millis(20));
+        acknowledged.gather(Deadline::after(Duration::from_millis(20)));
         assert!(begun.elapsed() >= Duration::from_millis(20));
         let gathers = Arc::clone(&acknowledged);
-        let thread = std::thread::spawn(move || gathers.gather(Instant::now() + LONG));
+        let thread = std::thread::spawn(move || gathers.gather(Deadline::after(LONG)));
         std::thread::sleep(Duration::from_millis(20));
         assert!(!acknowledged.wait(1, Duration::ZERO), "row 1 is not there");
         thread.join().expect("it ends when a thread waits");
-        acknowledged.gather(Instant::now() + LONG);
+        acknowledged.gather(Deadline::after(LONG));
         assert!(begun.elapsed() < LONG, "a thread has just waited");
     }
 }

@@ -11,6 +11,7 @@ use super::shared::Shared;
 use super::tables::Membership;
 use super::troubles::Troubles;
 use densite_disk::sync::Mutex;
+use densite_disk::wait::pause;
 use densite_ingest::parts::{Applying, OpenLog, StreamPlace};
 use densite_sqlite::{Code, Error, Result};
 use densite_stream::{Extent, Stream};
@@ -171,7 +172,7 @@ impl Drop for Running {
 fn spawn(name: &str, body: impl Fn() + Send + 'static) -> Result<()> {
     let again = move || {
         while catch_unwind(AssertUnwindSafe(&body)).is_err() {
-            std::thread::sleep(AFTER_PANIC);
+            pause(AFTER_PANIC);
         }
     };
     let spawned = std::thread::Builder::new().name(name.into()).spawn(again);

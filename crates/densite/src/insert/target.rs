@@ -47,8 +47,9 @@ impl Target {
             has_triggers: false,
         };
         let mut elsewhere = None;
-        let mut plan =
-            con.prepare("SELECT fact, name, flags, types FROM densite_insert_plan(?1, ?2, ?3)")?;
+        let plan =
+            con.prepare("SELECT fact, name, flags, types FROM densite_insert_plan(?1, ?2, ?3)");
+        let mut plan = plan.map_err(Error::of_function)?;
         let conflict = on_conflict.word().to_ascii_lowercase();
         let mut rows = plan.query(params![table, schema, conflict])?;
         while let Some(row) = rows.next()? {

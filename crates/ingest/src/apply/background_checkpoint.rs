@@ -9,7 +9,7 @@
 use super::Applying;
 use crate::database::connection_spec::ConnectionSpec;
 use crate::database::sync_failed::SyncFailed;
-use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, gate};
+use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, fork_gate};
 use std::thread::JoinHandle;
 
 /// At most one checkpoint at a time. Its thread ends with this value.
@@ -23,7 +23,7 @@ impl BackgroundCheckpoint {
     /// time.
     pub(super) fn begin(&mut self, applying: &Applying) {
         let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
-        let inside = gate::beside();
+        let inside = fork_gate::beside();
         self.thread = std::thread::Builder::new()
             .name("densite-checkpoint".into())
             .spawn(move || {

@@ -7,8 +7,9 @@
 
 use super::Applying;
 use super::applier::Applier;
+use densite_disk::wait::Deadline;
 use densite_log::Seq;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest delay: how far a table lags behind its log while the worker keeps up.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
@@ -28,14 +29,13 @@ impl Applying {
 
     /// Waits after a batch up to `seq`, until the next one is worth a transaction.
     pub(super) fn delay_next_batch(&self, seq: Seq) {
-        let until = Instant::now() + BATCH_DELAY;
+        let until = Deadline::after(BATCH_DELAY);
         while self.waiting(seq) < ROWS && !self.open.log().is_wanted().unwrap_or(false) {
             let mut state = self.state.lock();
-            let left = until.saturating_duration_since(Instant::now());
-            if std::mem::take(&mut state.wanted) || self.stops() || left.is_zero() {
+            if std::mem::take(&mut state.wanted) || self.stops() || until.is_over() {
                 return;
             }
-            drop(self.hurry.wait_for(state, left.min(LOOK)));
+            drop(self.hurry.wait_for(state, until.left().min(LOOK)));
         }
     }
 

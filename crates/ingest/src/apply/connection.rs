@@ -2,9 +2,10 @@
 
 use crate::database::connection_spec::ConnectionSpec;
 use densite_sqlite::{Connection, Result};
+use std::time::Duration;
 
-/// The worker waits for locks in steps of this many milliseconds, so that it can be stopped.
-pub(super) const BUSY_MS: i32 = 100;
+/// The worker waits for locks in steps of this time, so that it can be stopped.
+pub(super) const LOCK_STEP: Duration = Duration::from_millis(100);
 
 /// Opens the worker's connection, with a page cache of this many KiB.
 ///
@@ -12,7 +13,7 @@ pub(super) const BUSY_MS: i32 = 100;
 /// SQLite's.
 pub(super) fn open(spec: &ConnectionSpec, cache_kib: u32) -> Result<Connection> {
     let connection = spec.open_to_write()?;
-    connection.busy_timeout(BUSY_MS)?;
+    connection.set_busy_timeout(LOCK_STEP)?;
     connection.exec(&format!(
         "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache_kib}"
     ))?;

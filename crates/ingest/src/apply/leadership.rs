@@ -6,8 +6,9 @@
 use super::pruning::RetryTime;
 use super::{Applying, RETRY};
 use crate::database::position::Position;
+use densite_disk::wait::Deadline;
 use densite_log::{self as log, Seq};
-use densite_sqlite::{Code, Error, gate};
+use densite_sqlite::{Code, Error, fork_gate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ impl Applying {
     /// Reads from the database how far another process has applied rows. A connection of this
     /// process waits for that, or this process keeps rows and segments of the log.
     fn watch(&self) {
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         let position = self.spec.open().and_then(|c| Position::read(&c));
         if let Ok(Some(position)) = position
             && position.id == self.open.id()
@@ -165,7 +166,7 @@ impl Applying {
     }
 
     fn wait(&self, seq: Seq, at_most: Option<Duration>, has_news: impl Fn() -> bool) {
-        let until = at_most.map(|time| Instant::now() + time);
+        let until = at_most.map_or(Deadline::NEVER, Deadline::after);
         loop {
             // Read before the checks: other threads set their requests before they ring.
             let rings = self.open.log().rings();
@@ -175,15 +176,13 @@ impl Applying {
             let has_none_left = !self.open.log().retry_rollbacks();
             let idle = if has_none_left { IDLE } else { BUSY };
             let idle = idle.min(self.pruning.due().unwrap_or(IDLE));
-            let left = until.map_or(idle, |until| {
-                until.saturating_duration_since(Instant::now())
-            });
-            let waits = |rings| (self.open.log()).wait_after_or_ring(seq, left.min(idle), rings);
+            let time = until.left().min(idle);
+            let waits = |rings| (self.open.log()).wait_after_or_ring(seq, time, rings);
             match rings.and_then(waits) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
                 Ok(false) if self.pruning.retry_time() == RetryTime::Now => return,
-                Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
+                Ok(false) if until.is_over() => return,
                 Ok(false) => {}
                 Err(_) => return self.pause(RETRY),
             }

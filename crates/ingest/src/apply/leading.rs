@@ -11,7 +11,7 @@ use super::pruning::RetryTime;
 use super::{Applying, RETRY};
 use crate::error::unnamed;
 use densite_log::Seq;
-use densite_sqlite::{Error, gate};
+use densite_sqlite::{Error, fork_gate};
 use std::time::{Duration, Instant};
 
 /// How long an idle worker keeps its connection. Without it, others can get EXCLUSIVE or change the
@@ -57,7 +57,7 @@ impl Applying {
         // before.
         let mut known: Option<Seq> = None;
         while !self.stops() {
-            let inside = gate::enter();
+            let inside = fork_gate::enter();
             let begun = Instant::now();
             let done = match &mut applier {
                 Some(applier) => applier.run(self, known),
@@ -129,7 +129,7 @@ impl Applying {
                 }
             }
         }
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         if let Some(mut applier) = applier {
             self.finish(&mut applier, last, known);
         }

@@ -3,7 +3,7 @@
 //!
 //! The thread belongs to [`DatabaseWorker`], which ends it with the last connection of the process.
 //! It has its own connection and holds no mutex while SQLite runs. A fork waits until the thread is
-//! outside of SQLite ([`densite_sqlite::gate`]), where it has no open transaction.
+//! outside of SQLite ([`densite_sqlite::fork_gate`]), where it has no open transaction.
 
 mod applier;
 mod background_checkpoint;

@@ -16,6 +16,7 @@ use crate::error::refused;
 use crate::rows::json;
 use crate::schema::policy::OnConflict;
 use crate::schema::target::Target;
+use crate::waiting::patience::lock_time;
 use crate::waiting::self_block::holds_main;
 use densite_log::{Op, Table};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
@@ -23,8 +24,6 @@ use std::sync::Arc;
 
 /// The page cache of the connection, KiB.
 const CACHE_KIB: u32 = 8 << 10;
-/// The shortest time that a row waits for other transactions, milliseconds.
-const BUSY_MS: i64 = 2000;
 
 /// A row of `densite_rejects`.
 struct Reject {
@@ -59,8 +58,7 @@ pub(crate) fn replay(open: &OpenLog, caller: &Connection, given: &[ValueRef<'_>]
     }
     let spec = ConnectionSpec::of(caller, &open.file().path);
     let own = connection::open(&spec, CACHE_KIB)?;
-    let timeout = caller.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-    own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+    own.set_busy_timeout(lock_time(caller)?)?;
     match Position::read(&own)? {
         Some(position) if position.is_paused => return Err(paused::reason(&own)?),
         Some(position) if position.stream.is_some() => {

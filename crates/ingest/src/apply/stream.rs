@@ -9,11 +9,11 @@ use super::records::{Reached, RecordSource};
 use crate::database::open_log::OpenLog;
 use crate::database::position::{Position, StreamPlace};
 use crate::error::refused;
+use densite_disk::wait::Deadline;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Error, Result};
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 static STREAMS: OnceLock<&'static dyn Streams> = OnceLock::new();
 
@@ -57,7 +57,7 @@ pub trait Streams: Send + Sync {
         worker: &DatabaseWorker,
         connection: &Connection,
         seq: Seq,
-        until: Option<Instant>,
+        until: Deadline,
     ) -> Result<Seq>;
 }
 

@@ -7,15 +7,16 @@
 //! estimated from the number of rows, roughly: many rows can change one page, or one row many
 //! pages.
 
-use super::connection::BUSY_MS;
+use super::connection::LOCK_STEP;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
+use std::time::Duration;
 
 /// The assumed number of frames for each row before the first measurement.
 const FRAMES_PER_ROW: f64 = 4.0;
 /// Bytes before each page in the WAL (fileformat2.html, section 4.1).
 const FRAME_HEADER: u64 = 24;
 /// How long to wait for the end of other connections' reads, milliseconds.
-const RESTART_MS: i32 = 100;
+const RESTART: Duration = Duration::from_millis(100);
 
 /// See the module.
 pub(super) struct Wal {
@@ -156,7 +157,7 @@ impl Wal {
     /// old ones are waited for.
     pub(super) fn restart(&mut self, connection: &Connection) -> Result<()> {
         if self.frames > self.due + self.due / 2 {
-            in_time(connection, RESTART_MS, ffi::CHECKPOINT_RESTART)?;
+            in_time(connection, RESTART, ffi::CHECKPOINT_RESTART)?;
         }
         Ok(())
     }
@@ -170,7 +171,7 @@ impl Wal {
     /// Called at rest after a complete checkpoint: truncates the file. Returns false if another
     /// connection reads it or has one of its locks.
     pub(super) fn cut(&mut self, connection: &Connection) -> Result<bool> {
-        let is_cut = in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
+        let is_cut = in_time(connection, Duration::ZERO, ffi::CHECKPOINT_TRUNCATE)?;
         if is_cut {
             self.longest = 0;
         }
@@ -180,10 +181,10 @@ impl Wal {
 
 /// A checkpoint that blocks other connections for a short time. Returns false if the database is
 /// busy.
-fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<bool> {
-    connection.busy_timeout(ms)?;
+fn in_time(connection: &Connection, time: Duration, mode: i32) -> Result<bool> {
+    connection.set_busy_timeout(time)?;
     let done = connection.checkpoint(Some(c"main"), mode);
-    connection.busy_timeout(BUSY_MS)?;
+    connection.set_busy_timeout(LOCK_STEP)?;
     match done {
         Ok(_) => Ok(true),
         Err(e) if e.is_busy() => Ok(false),

@@ -5,7 +5,7 @@ use crate::database::connection_spec::ConnectionSpec;
 use crate::database::open_log::OpenLog;
 use crate::error::refused;
 use densite_disk::sync::Mutex;
-use densite_sqlite::{Code, Connection, Error, Result, gate};
+use densite_sqlite::{Code, Connection, Error, Result, fork_gate};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -63,7 +63,7 @@ impl Worker {
     fn start(applying: Applying) -> Result<Worker> {
         // If the handlers cannot be installed, a fork is as safe as beside any other thread that
         // uses SQLite.
-        gate::guard_forks();
+        fork_gate::guard_forks();
         let applying = Arc::new(applying);
         let body = applying.clone();
         let thread = std::thread::Builder::new()

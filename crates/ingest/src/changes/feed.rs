@@ -2,7 +2,7 @@
 
 use super::queue::{self, Piece};
 use super::recorder::Changes;
-use super::{subscribers, wait};
+use super::{changes_wait, subscribers};
 use crate::error::refused;
 use crate::rows::json::object;
 use crate::rows::unit::op_name;
@@ -77,7 +77,7 @@ pub(super) fn create(
                     "densite_changes_wait wants a subscriber's name, and then for how many seconds it waits at most, as in densite_changes_wait('copy', 10)",
                 ));
             };
-            wait::wait(connection, storage.as_ref(), name, until).map(Value::Integer)
+            changes_wait::wait(connection, storage.as_ref(), name, until).map(Value::Integer)
         },
     )?;
     let columns = [

@@ -7,6 +7,7 @@
 //! COMMIT, the rows go to the table `densite_changed` ([`queue`]), in the same transaction. So they
 //! are in the order of the commits, and exist if and only if the changes do.
 
+mod changes_wait;
 mod column;
 mod feed;
 mod queue;
@@ -14,7 +15,6 @@ mod recorded;
 mod recorder;
 mod reread;
 mod subscribers;
-mod wait;
 
 pub(crate) use recorded::config;
 pub(crate) use subscribers::{Subscriber, all as subscribers};

@@ -2,6 +2,7 @@
 
 use crate::changes;
 use crate::schema::own_triggers::create_guard;
+use crate::waiting::patience::lock_time;
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -55,6 +56,16 @@ impl ConnectionSpec {
     /// SQLite's.
     pub fn open(&self) -> Result<Connection> {
         self.open_through(self.vfs.as_deref())
+    }
+
+    /// As [`ConnectionSpec::open`]. It waits for locks as long as `caller`, but at least two seconds.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn open_patient(&self, caller: &Connection) -> Result<Connection> {
+        let own = self.open()?;
+        own.set_busy_timeout(lock_time(caller)?)?;
+        Ok(own)
     }
 
     /// As [`ConnectionSpec::open`], for large transactions: several WAL frames are written as one.

@@ -11,13 +11,13 @@ use crate::database::database_file::still_has_its_name;
 use crate::database::position::Position;
 use crate::error::refused;
 use crate::storage::{StorageBackend, host, sync_parent, sync_wal};
+use densite_disk::wait::Retry;
 use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// How long to wait for another connection's checkpoint, in steps.
+/// How long to wait for another connection's checkpoint.
 const PATIENCE: Duration = Duration::from_secs(10);
-const STEP: Duration = Duration::from_millis(5);
 
 /// The last row that is applied durably; 0 if readers hold the WAL, so that it is unknown.
 ///
@@ -54,10 +54,10 @@ pub(crate) fn position_on(connection: &Connection, storage: &dyn StorageBackend)
 /// A passive checkpoint. SQLite does not wait for a running checkpoint, for example the worker's,
 /// which ends by itself. So the wait is here.
 fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
-    let begun = Instant::now();
+    let retry = Retry::within(PATIENCE);
     loop {
         match connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE) {
-            Err(e) if e.is_busy() && begun.elapsed() < PATIENCE => std::thread::sleep(STEP),
+            Err(e) if e.is_busy() && retry.again() => {}
             done => return done,
         }
     }

@@ -4,11 +4,11 @@
 //! cannot interrupt a function that waits, so the function checks regularly whether its connection
 //! was interrupted.
 
-use super::wait::asked;
+use super::wait_functions::asked;
 use crate::vtab::session::Session;
 use densite_sqlite::{Connection, Result, Value, create_function, ffi};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
@@ -32,16 +32,12 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             };
             let seq = seq.map_or_else(last, Ok)?;
             loop {
-                let left = until.map_or(LOOK_EVERY, |until| {
-                    until.saturating_duration_since(Instant::now())
-                });
-                let came = database_log.log().wait_after(seq, left.min(LOOK_EVERY));
-                let is_over = until.is_some_and(|until| Instant::now() >= until);
-                if came.map_err(|e| database_log.failed(e))? || is_over {
+                let time = until.left().min(LOOK_EVERY);
+                let came = database_log.log().wait_after(seq, time);
+                if came.map_err(|e| database_log.failed(e))? || until.is_over() {
                     return Ok(Value::Integer(i64::try_from(last()?).unwrap_or(i64::MAX)));
                 }
-                // Reads nothing; it fails if the connection was interrupted.
-                connection.query_i64("SELECT 1")?;
+                connection.check_interrupt()?;
             }
         },
     )

@@ -6,7 +6,7 @@ mod log_wait;
 mod pause;
 mod persistent_tables;
 mod status;
-mod wait;
+mod wait_functions;
 
 pub use log_table::{Entry, entries};
 pub(crate) use persistent_tables::make as make_persistent_tables;
@@ -26,7 +26,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     log_table::create(connection, session)?;
     log_wait::create(connection, session)?;
     status::create(connection, session)?;
-    wait::create(connection, session)?;
+    wait_functions::create(connection, session)?;
     let flags = ffi::DIRECTONLY;
     // The session keeps the log open between calls.
     let of = |session: &Arc<Session>| {

@@ -5,6 +5,7 @@ use crate::error::refused;
 use crate::log::database_log::DatabaseLog;
 use crate::schema::target::Target;
 use crate::vtab::session::Session;
+use densite_disk::wait::Deadline;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(crate) fn pause(
         }
         let end = database_log.log().last();
         let end = end.map_err(|e| database_log.failed(e))?;
-        last = Some(database_log.wait_applied(connection, end, None)?);
+        last = Some(database_log.wait_applied(connection, end, Deadline::NEVER)?);
     }
     if !names.iter().any(|p| p.eq_ignore_ascii_case(&target.name)) {
         names.push(target.name);

@@ -12,16 +12,15 @@ use crate::schema::own_tables::{PERSISTENT, refuse_foreign};
 use crate::schema::target::Target;
 use crate::vtab::Arguments;
 use crate::vtab::session::Session;
+use densite_disk::wait::Retry;
 use densite_sqlite::{
     Code, Connection, Error, Result, Value, ValueRef, create_table_function, is_opened_by_densite,
     quoted,
 };
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long opening waits for a locked database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// The pause between two attempts.
-const PAUSE: Duration = Duration::from_millis(10);
 
 /// `densite_config('ingest', table [, options])`: reads, sets or, with NULL, removes the setting.
 /// Returns the options, NULL without a setting.
@@ -153,12 +152,10 @@ fn read(connection: &Connection) -> Result<Vec<(String, String)>> {
 
 /// Waits while the database is locked. The connection's own busy handler is not touched.
 fn patiently<T>(mut what: impl FnMut() -> Result<T>) -> Result<T> {
-    let begun = Instant::now();
+    let retry = Retry::within(PATIENCE);
     loop {
         match what() {
-            Err(e) if e.code.primary() == Code::BUSY && begun.elapsed() < PATIENCE => {
-                std::thread::sleep(PAUSE);
-            }
+            Err(e) if e.code.primary() == Code::BUSY && retry.again() => {}
             done => return done,
         }
     }

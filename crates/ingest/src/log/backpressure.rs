@@ -175,11 +175,10 @@ impl Backpressure {
                 .log()
                 .is_in_place()
                 .map_err(|e| self.open.failed(e))?;
-            // Reads nothing. It fails if the connection was interrupted.
-            connection.query_i64("SELECT 1")?;
+            connection.check_interrupt()?;
             let most = match limit_of_time {
                 Some(most) => most,
-                None => *limit_of_time.insert(busy_timeout(connection)?),
+                None => *limit_of_time.insert(connection.busy_timeout()?),
             };
             if since.elapsed() >= most {
                 return Err(Error::new(
@@ -200,11 +199,4 @@ impl Backpressure {
         };
         Ok(())
     }
-}
-
-/// How long the connection waits for locks of other connections.
-fn busy_timeout(connection: &Connection) -> Result<Duration> {
-    let ms = connection.query_i64("PRAGMA busy_timeout")?;
-    let ms = ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-    Ok(Duration::from_millis(ms))
 }

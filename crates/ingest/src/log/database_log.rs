@@ -13,15 +13,12 @@ use crate::storage::{StorageBackend, host};
 use crate::waiting::patience::patience;
 use crate::waiting::self_block::holds_main;
 use densite_disk::sync::Mutex;
+use densite_disk::wait::{Deadline, Retry};
 use densite_log::{self as log, Log, LogId, Patience, Seq, Txn, Waiting};
 use densite_sqlite::{Code, Connection, PerProcess, Result};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
-/// The pause between two attempts to read a locked database.
-const LOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// The opened logs of this process, by the identity of the database's file. Its mutex is never held
 /// while SQLite or the log is called.
@@ -361,14 +358,15 @@ impl DatabaseLog {
 /// locked, unless this connection holds a lock too: the other writer can be waiting for that one.
 fn newest_position(connection: &Connection, file: &DatabaseFile) -> Result<Option<Position>> {
     let other = ConnectionSpec::of(connection, &file.path).open()?;
-    let (patience, began) = (patience(connection), Instant::now());
+    let patience = patience(connection);
+    let retry = Retry::until(Deadline::NEVER);
     loop {
         let position = Position::read(&other);
         let is_locked = matches!(&position, Err(e) if e.code.primary() == Code::BUSY);
-        if !is_locked || holds_main(connection) || patience(began.elapsed()) != Waiting::GoesOn {
+        if !is_locked || holds_main(connection) || patience(retry.waited()) != Waiting::GoesOn {
             return position;
         }
-        std::thread::sleep(LOCKED_PAUSE);
+        retry.again();
     }
 }
 

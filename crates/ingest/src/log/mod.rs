@@ -5,4 +5,4 @@ pub(crate) mod backpressure;
 pub(crate) mod database_log;
 pub(crate) mod ids;
 pub(crate) mod registration;
-pub(crate) mod wait;
+pub(crate) mod wait_applied;

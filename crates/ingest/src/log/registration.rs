@@ -26,9 +26,6 @@ use std::time::{Duration, Instant};
 /// durable.
 static SYNC_FAILED: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 
-/// How long writing the name again waits for other transactions, milliseconds.
-const BUSY_MS: i32 = 2000;
-
 /// How often a process that does not apply checks that the name is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -156,8 +153,8 @@ impl LogRegistration {
 
     /// Writes all pages of Densite's tables again, and copies the WAL to the database file.
     fn register_again(&self, connection: &Connection) -> Result<()> {
-        let own = ConnectionSpec::of(connection, &self.open.file().path).open()?;
-        own.busy_timeout(BUSY_MS)?;
+        let spec = ConnectionSpec::of(connection, &self.open.file().path);
+        let own = spec.open_patient(connection)?;
         own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
         match Position::read(&own)? {
             Some(now) if now.id == self.open.id() => {}

@@ -7,6 +7,7 @@
 //! of that try, when it holds no lock.
 
 use densite_disk::sync::Mutex;
+use densite_disk::wait::pause;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
 
@@ -46,7 +47,7 @@ impl RetryCreate {
         if let Some(waiting) = inner.waiting {
             let waited = waiting.since.elapsed();
             let step = (waited / 4).max(FIRST);
-            std::thread::sleep(step.min(waiting.limit.saturating_sub(waited)));
+            pause(step.min(waiting.limit.saturating_sub(waited)));
         }
     }
 
@@ -64,12 +65,11 @@ impl RetryCreate {
         let mut waiting = match before {
             Some(waiting) => waiting,
             None => {
-                let limit = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
                 let now = Instant::now();
                 Waiting {
                     // The try may have waited for another lock.
                     since: begun.unwrap_or(now),
-                    limit: Duration::from_millis(u64::try_from(limit).unwrap_or(0)),
+                    limit: connection.busy_timeout()?,
                     tries: 0,
                     ended: now,
                 }

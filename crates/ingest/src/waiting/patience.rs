@@ -5,14 +5,23 @@
 //! disk hangs, holds a lock that long. `sqlite3_interrupt` ends the wait.
 
 use densite_log::Waiting;
-use densite_sqlite::{Code, Connection};
+use densite_sqlite::{Code, Connection, Result};
 use std::cell::Cell;
 use std::time::Duration;
 
-/// The shortest wait.
+/// The shortest wait for a lock.
 const LEAST: Duration = Duration::from_secs(2);
 /// Waits shorter than this do not query the connection.
 const SHORT: Duration = Duration::from_millis(5);
+
+/// How long this connection waits for locks of other processes: its `busy_timeout`, but at least
+/// two seconds.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn lock_time(connection: &Connection) -> Result<Duration> {
+    connection.busy_timeout().map(|time| time.max(LEAST))
+}
 
 /// The patience of this connection.
 pub(crate) fn patience(connection: &Connection) -> impl Fn(Duration) -> Waiting + '_ {
@@ -21,16 +30,13 @@ pub(crate) fn patience(connection: &Connection) -> impl Fn(Duration) -> Waiting 
         if waited < SHORT {
             return Waiting::GoesOn;
         }
-        // This reads nothing. It fails if the connection was interrupted.
-        if let Err(e) = connection.query_i64("SELECT 1")
+        if let Err(e) = connection.check_interrupt()
             && e.code.primary() == Code::INTERRUPT
         {
             return Waiting::IsInterrupted;
         }
         let limit = limit.get().unwrap_or_else(|| {
-            let told = connection.query_i64("PRAGMA busy_timeout");
-            let ms = told.ok().flatten().and_then(|ms| u64::try_from(ms).ok());
-            let time = LEAST.max(Duration::from_millis(ms.unwrap_or(0)));
+            let time = lock_time(connection).unwrap_or(LEAST);
             limit.set(Some(time));
             time
         });

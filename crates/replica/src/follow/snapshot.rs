@@ -6,7 +6,7 @@ use crate::extents::{Index, Object};
 use crate::format::Footer;
 use crate::log::is_of_file;
 use crate::overlay::{Overlay, Part};
-use densite_store::{Mark, PREAMBLE_LEN};
+use densite_store::{CommitId, PREAMBLE_LEN};
 use std::sync::Arc;
 
 /// Where bytes of the file are.
@@ -80,7 +80,7 @@ impl Snapshot {
 
     /// The commit.
     #[must_use]
-    pub fn mark(&self) -> Option<Mark> {
+    pub fn mark(&self) -> Option<CommitId> {
         self.footer.to
     }
 
@@ -196,7 +196,7 @@ impl Piece {
 }
 
 /// The preamble of the file as of a commit.
-fn made(mark: &Mark) -> Vec<u8> {
+fn made(mark: &CommitId) -> Vec<u8> {
     let mut made = vec![0; usize_of(PREAMBLE_LEN)];
     for (offset, bytes) in densite_store::preamble(mark) {
         let place = made.iter_mut().skip(usize_of(offset));

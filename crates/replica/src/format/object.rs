@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use densite_disk::Fields;
 use densite_disk::hash::xxh3_128;
 use densite_log::Span;
-use densite_store::Mark;
+use densite_store::CommitId;
 
 /// The version that this program writes, and the newest that it reads.
 pub(crate) const REPLICA_FORMAT_VERSION: u32 = 1;
@@ -96,8 +96,8 @@ pub(crate) struct Footer {
     pub(crate) last: u64,
     pub(crate) writer: u64,
     pub(crate) time_ms: u64,
-    pub(crate) from: Option<Mark>,
-    pub(crate) to: Option<Mark>,
+    pub(crate) from: Option<CommitId>,
+    pub(crate) to: Option<CommitId>,
     pub(crate) image_len: u64,
     pub(crate) body_len: u64,
     pub(crate) extents: u32,
@@ -117,7 +117,7 @@ pub fn is_object(end: &[u8]) -> bool {
 impl Footer {
     /// The footer as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mark = |mark: Option<Mark>| mark.map_or([0; Mark::LEN], |mark| mark.encode());
+        let mark = |mark: Option<CommitId>| mark.map_or([0; CommitId::LEN], |mark| mark.encode());
         let mut out = Vec::with_capacity(FOOTER_LEN);
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&REPLICA_FORMAT_VERSION.to_le_bytes());
@@ -185,10 +185,10 @@ impl Footer {
         let kind = Kind::of(fields.u32()?)?;
         let (first, last) = (fields.u64()?, fields.u64()?);
         let (writer, time_ms) = (fields.u64()?, fields.u64()?);
-        let mut mark = || -> Option<Option<Mark>> {
+        let mut mark = || -> Option<Option<CommitId>> {
             match fields.array()? {
-                bytes if bytes == [0; Mark::LEN] => Some(None),
-                bytes => Mark::decode(&bytes).map(Some),
+                bytes if bytes == [0; CommitId::LEN] => Some(None),
+                bytes => CommitId::decode(&bytes).map(Some),
             }
         };
         let (from, to) = (mark()?, mark()?);
@@ -231,11 +231,11 @@ mod tests {
     use super::*;
     use densite_format_doc::{Tables, le4, le8};
 
-    fn mark(commit: u64) -> Mark {
-        let mut bytes = [0; Mark::LEN];
+    fn mark(commit: u64) -> CommitId {
+        let mut bytes = [0; CommitId::LEN];
         bytes[..8].copy_from_slice(&77u64.to_le_bytes());
         bytes[8..16].copy_from_slice(&commit.to_le_bytes());
-        Mark::decode(&bytes).expect("a mark")
+        CommitId::decode(&bytes).expect("a mark")
     }
 
     fn span() -> Span {

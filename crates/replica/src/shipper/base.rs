@@ -70,7 +70,7 @@ impl Shipper {
         if self.known_damage(now_ms).is_some() {
             return false;
         }
-        self.heading.newest_base().is_some_and(|base| {
+        self.head.newest_base().is_some_and(|base| {
             now_ms.saturating_sub(base.time_ms) >= millis(self.options.base_every)
                 || self.since_base > (GROWTH * base.bytes).max(GROWTH_LEAST)
         })
@@ -105,7 +105,7 @@ impl Shipper {
         let bytes = base.bytes;
         let retain = self.options.retain;
         // Until the next delta, nothing follows.
-        match self.heading.add_base(&*self.bucket, base, retain, now_ms)? {
+        match self.head.add_base(&*self.bucket, base, retain, now_ms)? {
             true => self.at = at,
             false => {
                 self.is_behind = true;

@@ -52,7 +52,7 @@ impl Shipper {
             false => MOST,
         };
         if let Some(begin) = chosen(&pieces, merged, most) {
-            let base = self.heading.newest_base().map_or(0, |base| base.bytes);
+            let base = self.head.newest_base().map_or(0, |base| base.bytes);
             let begin = match is_large {
                 // These come often.
                 true => begin,
@@ -84,13 +84,13 @@ impl Shipper {
 
     /// How many deltas are not merged.
     fn loose(&self) -> u64 {
-        self.at.n.saturating_sub(self.heading.merged_to())
+        self.at.n.saturating_sub(self.head.merged_to())
     }
 
     /// The merged objects behind the base.
     fn merged(&self) -> impl Iterator<Item = &Compacted> {
-        let base = self.heading.newest_base().map_or(0, |base| base.n);
-        let all = self.heading.current().compacted.iter();
+        let base = self.head.newest_base().map_or(0, |base| base.n);
+        let all = self.head.current().compacted.iter();
         all.filter(move |c| c.first > base)
     }
 
@@ -113,12 +113,12 @@ impl Shipper {
 
     /// Merges the objects from `begin` on. Returns the bytes of the new object.
     fn compact(&mut self, pieces: &[Piece], begin: usize, rests: bool, now_ms: u64) -> Result<u64> {
-        let generation = &self.heading.current().name;
+        let generation = &self.head.current().name;
         let merged = self.merged().skip(begin);
         let mut names: Vec<String> = merged
             .map(|c| names::compacted(generation, c.first, c.last))
             .collect();
-        let loose = self.heading.merged_to() + 1..=self.at.n;
+        let loose = self.head.merged_to() + 1..=self.at.n;
         names.extend(loose.map(|n| names::delta(generation, n)));
         let get = |name: &str| match self.recent.get(name) {
             Some(bytes) => Ok(bytes.to_vec()),
@@ -144,7 +144,7 @@ impl Shipper {
             bytes,
             merges: 1 + newest.iter().map(|piece| piece.merges).max().unwrap_or(0),
         };
-        self.heading.add_compacted(&*self.bucket, entry, rests)?;
+        self.head.add_compacted(&*self.bucket, entry, rests)?;
         self.recent.clear();
         self.loose_bytes = 0;
         self.shipped_ms = now_ms;

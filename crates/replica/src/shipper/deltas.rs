@@ -9,7 +9,7 @@ use crate::format::{Footer, Kind};
 use crate::names;
 use crate::source::Source;
 use densite_log::{Image, News};
-use densite_store::Mark;
+use densite_store::CommitId;
 
 /// What became of a delta.
 pub(super) enum Delta {
@@ -24,7 +24,7 @@ impl Shipper {
     pub(super) fn delta(
         &mut self,
         source: &mut dyn Source,
-        point: Mark,
+        point: CommitId,
         ranges: Ranges,
         image: Option<Image>,
         now_ms: u64,
@@ -111,7 +111,7 @@ impl Shipper {
 
     /// Creates a delta. If the bucket fails, it is created by the next step.
     pub(super) fn create_delta(&mut self, made: Made, now_ms: u64) -> Result<Step> {
-        let created = match self.heading.end_rest(&*self.bucket) {
+        let created = match self.head.end_rest(&*self.bucket) {
             Ok(()) => self.create(&made.name, &made.bytes),
             Err(e) => Err(e),
         };

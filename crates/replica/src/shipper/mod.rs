@@ -8,7 +8,7 @@
 mod base;
 mod compacting;
 mod deltas;
-mod heading;
+mod head_writer;
 mod logging;
 mod recent;
 mod resume;
@@ -22,8 +22,8 @@ use crate::names;
 use crate::source::Source;
 use base::Damage;
 use deltas::Delta;
-use densite_store::{Mark, Written};
-use heading::Heading;
+use densite_store::{CommitId, Written};
+use head_writer::HeadWriter;
 use logging::LogShipped;
 use recent::Recent;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ pub enum Step {
 #[derive(Debug, Clone, Copy)]
 struct Position {
     n: u64,
-    mark: Mark,
+    mark: CommitId,
     /// Bytes of the file as of that commit.
     image_len: u64,
     /// What of the log is in the bucket.
@@ -126,7 +126,7 @@ struct Made {
 pub struct Shipper {
     bucket: Arc<dyn Bucket>,
     options: Options,
-    heading: Heading,
+    head: HeadWriter,
     at: Position,
     /// Random, so that no two writers make the same object.
     writer: u64,
@@ -153,7 +153,7 @@ impl Shipper {
     /// The number, the commit and the time in milliseconds since 1970 of the newest restore point
     /// in the bucket.
     #[must_use]
-    pub fn position(&self) -> (u64, Mark, u64) {
+    pub fn position(&self) -> (u64, CommitId, u64) {
         (self.at.n, self.at.mark, self.at.time_ms)
     }
 
@@ -167,7 +167,7 @@ impl Shipper {
     /// The name of the current generation.
     #[must_use]
     pub fn generation(&self) -> &str {
-        &self.heading.current().name
+        &self.head.current().name
     }
 
     /// Bytes of the object into which the newest step merged deltas, if it also shipped a restore
@@ -196,13 +196,13 @@ impl Shipper {
             self.find_end(Wanted::Known)?;
             self.is_behind = false;
         }
-        if self.at.is_ended || self.heading.newest_base().is_none() {
+        if self.at.is_ended || self.head.newest_base().is_none() {
             // A base could not be shipped before.
             let verified = self.verify(source, now_ms, progress)?;
             return self.ship_base(source, verified, self.at.n, now_ms, progress);
         }
         // Objects that are not needed do no harm if they stay.
-        let _ = self.heading.clear(&*self.bucket, now_ms);
+        let _ = self.head.clear(&*self.bucket, now_ms);
         let point = source.restore_point()?;
         let image = source.take_log();
         let news = self.log_news(image.as_ref())?;
@@ -232,7 +232,7 @@ impl Shipper {
             }
             Written::Ranges(_) | Written::Unknown => self.next_base(source, now_ms, progress),
             // An older state was put back over the file.
-            Written::AnotherHistory if self.heading.is_of(&point) => Err(Error::AnotherHistory),
+            Written::AnotherHistory if self.head.is_of(&point) => Err(Error::AnotherHistory),
             Written::AnotherHistory => {
                 // It was vacuumed or converted while this process shipped it.
                 let verified = self.verify(source, now_ms, progress)?;

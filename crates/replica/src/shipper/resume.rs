@@ -1,7 +1,7 @@
 //! Beginning a replica, continuing one, and taking one over.
 
 use super::base::{empty, verified};
-use super::heading::{Found, Heading};
+use super::head_writer::{Found, HeadWriter};
 use super::logging::LogShipped;
 use super::recent::Recent;
 use super::{Options, Position, Shipper, Wanted};
@@ -11,7 +11,7 @@ use crate::format::{FOOTER_LEN, Footer, Kind, NO_HASH};
 use crate::gap::end_of;
 use crate::names;
 use crate::source::Source;
-use densite_store::{Mark, Written};
+use densite_store::{CommitId, Written};
 use std::sync::Arc;
 
 impl Shipper {
@@ -30,26 +30,26 @@ impl Shipper {
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Shipper> {
         let newest = source.newest()?.ok_or_else(empty)?;
-        let (heading, is_new) = match Heading::read(&*bucket)? {
-            Found::Head(heading) => (heading, None),
+        let (head, is_new) = match HeadWriter::read(&*bucket)? {
+            Found::Head(head) => (head, None),
             // Whose replica it is, only the head says.
             Found::Lost(lost) if !options.takeover => return Err(lost.error()),
             Found::Lost(lost) => {
                 must_be_atomic(&*bucket)?;
-                (Heading::by_list(&*bucket, lost, now_ms)?, None)
+                (HeadWriter::by_list(&*bucket, lost, now_ms)?, None)
             }
             Found::Nothing => {
                 let verified = verified(source, progress)?;
                 must_be_atomic(&*bucket)?;
-                let heading = Heading::create(&*bucket, &newest, &options.owner)?;
-                (heading, Some(verified))
+                let head = HeadWriter::create(&*bucket, &newest, &options.owner)?;
+                (head, Some(verified))
             }
         };
         let writer = densite_disk::random::random_u64();
         let mut shipper = Shipper {
             bucket,
             options,
-            heading,
+            head,
             at: start(newest, 0),
             writer: writer.map_err(|e| Error::Source(e.to_string()))?,
             unsure: None,
@@ -72,15 +72,15 @@ impl Shipper {
     fn resume(
         &mut self,
         source: &mut dyn Source,
-        newest: &Mark,
+        newest: &CommitId,
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<()> {
-        if self.heading.current().owner != self.options.owner && !self.options.takeover {
+        if self.head.current().owner != self.options.owner && !self.options.takeover {
             return Err(Error::AnotherDatabase);
         }
         // The same copy with another file: it was vacuumed or converted.
-        let is_same = self.heading.is_of(newest);
+        let is_same = self.head.is_of(newest);
         let continues = is_same && !self.options.takeover;
         let end = match continues {
             true => self.find_end(Wanted::Continued)?,
@@ -108,7 +108,7 @@ impl Shipper {
     /// Sets the position to the end of the chain. If it is to be continued, it must have no gap: no
     /// later restore point could be restored. If it is to be ended, its end can be lost or damaged.
     pub(super) fn find_end(&mut self, wanted: Wanted) -> Result<End> {
-        let Some(base) = self.heading.newest_base() else {
+        let Some(base) = self.head.newest_base() else {
             return Ok(End::NoBase);
         };
         let generation = self.generation();
@@ -116,11 +116,11 @@ impl Shipper {
         let deltas = self.bucket.list(&names::deltas(generation), &after)?;
         if wanted == Wanted::Continued {
             let names = deltas.iter().map(|delta| delta.name.as_str());
-            end_of(generation, self.heading.merged_to(), names)?;
+            end_of(generation, self.head.merged_to(), names)?;
             if !deltas.is_empty() {
                 // Without the base, nothing that is sent could be restored.
                 let found = footer(&*self.bucket, &base.name);
-                found.map_err(|e| self.heading.of_base(e, base))?;
+                found.map_err(|e| self.head.of_base(e, base))?;
             }
         }
         let last = deltas.last().map_or(&base.name, |delta| &delta.name);
@@ -130,9 +130,9 @@ impl Shipper {
                 self.at.n = number;
                 return Ok(End::Unknown);
             }
-            found => found.map_err(|e| self.heading.of_base(e, base))?,
+            found => found.map_err(|e| self.head.of_base(e, base))?,
         };
-        let merged = names::delta(generation, self.heading.merged_to());
+        let merged = names::delta(generation, self.head.merged_to());
         let loose = deltas.iter().filter(|delta| delta.name > merged);
         let loose_bytes = loose.map(|delta| delta.len).sum();
         self.since_base = deltas.iter().map(|delta| delta.len).sum();
@@ -154,11 +154,11 @@ impl Shipper {
     }
 
     /// Ends the current generation and begins the next one, without a base yet.
-    pub(super) fn new_generation(&mut self, newest: &Mark, now_ms: u64) -> Result<()> {
-        if self.heading.newest_base().is_some() {
+    pub(super) fn new_generation(&mut self, newest: &CommitId, now_ms: u64) -> Result<()> {
+        if self.head.newest_base().is_some() {
             self.end_any_chain(now_ms)?;
         }
-        (self.heading).begin_generation(&*self.bucket, newest, &self.options.owner)?;
+        (self.head).begin_generation(&*self.bucket, newest, &self.options.owner)?;
         self.at = start(*newest, self.at.time_ms);
         self.unsure = None;
         self.is_behind = false;
@@ -196,11 +196,11 @@ pub(super) enum End {
     /// Its last object is lost or damaged.
     Unknown,
     /// With this commit.
-    At(Mark),
+    At(CommitId),
 }
 
 /// Before the first base.
-fn start(newest: Mark, time_ms: u64) -> Position {
+fn start(newest: CommitId, time_ms: u64) -> Position {
     Position {
         n: 0,
         mark: newest,

@@ -7,7 +7,7 @@ use densite_replica::{
     At, Bucket, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
 };
 use densite_sim_disk::SimDisk;
-use densite_store::{CodecChoice, Handle, Mark, Options as StoreOptions, Written};
+use densite_store::{CodecChoice, CommitId, Handle, Options as StoreOptions, Written};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ impl Database {
 pub(crate) trait Staged {
     fn database(&mut self) -> &mut Database;
 
-    fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
+    fn restore_point(&mut self) -> densite_replica::Result<Option<CommitId>> {
         self.database().source().restore_point()
     }
 
@@ -113,7 +113,7 @@ pub(crate) trait Staged {
 pub(crate) struct Staging<'a, T>(pub(crate) &'a mut T);
 
 impl<T: Staged> Source for Staging<'_, T> {
-    fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
+    fn restore_point(&mut self) -> densite_replica::Result<Option<CommitId>> {
         self.0.restore_point()
     }
 
@@ -121,15 +121,15 @@ impl<T: Staged> Source for Staging<'_, T> {
         self.0.take_log()
     }
 
-    fn newest(&mut self) -> densite_replica::Result<Option<Mark>> {
+    fn newest(&mut self) -> densite_replica::Result<Option<CommitId>> {
         self.0.database().source().newest()
     }
 
-    fn written(&mut self, from: &Mark, to: &Mark) -> densite_replica::Result<Written> {
+    fn written(&mut self, from: &CommitId, to: &CommitId) -> densite_replica::Result<Written> {
         self.0.database().source().written(from, to)
     }
 
-    fn image_len(&mut self, mark: &Mark) -> densite_replica::Result<Option<u64>> {
+    fn image_len(&mut self, mark: &CommitId) -> densite_replica::Result<Option<u64>> {
         self.0.database().source().image_len(mark)
     }
 
@@ -146,7 +146,7 @@ impl<T: Staged> Source for Staging<'_, T> {
         self.0.database().source().first_places(most)
     }
 
-    fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {
+    fn is_kept(&mut self, mark: &CommitId) -> densite_replica::Result<bool> {
         self.0.database().source().is_kept(mark)
     }
 }

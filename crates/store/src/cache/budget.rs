@@ -8,6 +8,7 @@
 use super::Cache;
 use densite_disk::available_memory;
 use densite_disk::sync::{Mutex, MutexGuard};
+use densite_disk::wait::pause;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -104,7 +105,7 @@ pub(super) fn check(watched: bool) {
 /// Computes the budgets in each period, until the caches are small.
 fn watch() {
     loop {
-        std::thread::sleep(PERIOD);
+        pause(PERIOD);
         let mut common = COMMON.lock();
         if common.compute() <= FIRST {
             common.is_watched = false;

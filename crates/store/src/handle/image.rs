@@ -8,12 +8,12 @@
 
 use super::Handle;
 use crate::chain;
+use crate::commit_id::{CommitId, Written, joined};
 use crate::error::{Error, Result};
 use crate::format::header::{HEADER_LEN, Header};
 use crate::format::slot::{CLEAN, SLOT_LEN, Slot};
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::lineage::{self, Lineage};
-use crate::mark::{Mark, Written, joined};
 use crate::recover;
 
 /// The most commits between two marks. A day has 86,400 seconds.
@@ -24,9 +24,9 @@ impl Handle {
     ///
     /// # Errors
     /// I/O, damage.
-    pub fn mark(&mut self) -> Result<Option<Mark>> {
+    pub fn mark(&mut self) -> Result<Option<CommitId>> {
         let newest = self.newest()?;
-        Ok(newest.map(|shared| Mark {
+        Ok(newest.map(|shared| CommitId {
             salt: shared.salt,
             tip: shared.state.read().tip(),
         }))
@@ -36,7 +36,7 @@ impl Handle {
     ///
     /// # Errors
     /// I/O; [`Error::NotDensite`] while the file is empty.
-    pub fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
+    pub fn written(&mut self, from: &CommitId, to: &CommitId) -> Result<Written> {
         let salt = self.connection.open.shared()?.salt;
         if from.salt != salt || to.salt != salt || from.commit() > to.commit() {
             return Ok(Written::AnotherHistory);
@@ -66,7 +66,7 @@ impl Handle {
     ///
     /// # Errors
     /// I/O; [`Error::NotDensite`] while the file is empty.
-    pub fn image_len(&self, mark: &Mark) -> Result<Option<u64>> {
+    pub fn image_len(&self, mark: &CommitId) -> Result<Option<u64>> {
         let salt = self.connection.open.shared()?.salt;
         if mark.tip.commit == 0 {
             return Ok(Some(DATA_OFF));
@@ -90,7 +90,7 @@ impl Handle {
     ///
     /// # Errors
     /// I/O.
-    pub fn is_kept(&self, mark: &Mark) -> Result<bool> {
+    pub fn is_kept(&self, mark: &CommitId) -> Result<bool> {
         let slot = recover::read_slot(self.connection.open.file())?;
         Ok(slot.is_some_and(|(_, slot)| {
             slot.salt == mark.salt && (slot.tip == mark.tip || slot.tip.commit < mark.tip.commit)
@@ -104,7 +104,7 @@ pub const PREAMBLE_LEN: u64 = DATA_OFF;
 /// The preamble of a copy of the file as of `mark`: offsets and bytes. The copy looks like a file
 /// that was closed after that commit.
 #[must_use]
-pub fn preamble(mark: &Mark) -> Vec<(u64, Vec<u8>)> {
+pub fn preamble(mark: &CommitId) -> Vec<(u64, Vec<u8>)> {
     let header = Header {
         version: FORMAT_VERSION,
         salt: mark.salt,

@@ -6,7 +6,7 @@ use crate::connection::{Connection, SyncFailed};
 use crate::error::{Error, Result};
 use crate::format::slot::CLEAN;
 use crate::pages::read_pages;
-use crate::publish::{self, Besides};
+use crate::publish::{self, CommitOptions};
 use crate::reader::Part;
 use crate::transaction::Transaction;
 use densite_disk::SyncKind;
@@ -133,7 +133,7 @@ impl Handle {
     /// I/O, a full disk: nothing was published. The call can be repeated, or the writes
     /// [discarded](Handle::discard).
     pub fn publish(&mut self) -> Result<()> {
-        self.publish_with(&Besides::default())
+        self.publish_with(&CommitOptions::default())
     }
 
     /// Publishes all pending writes of a transaction that SQLite can still undo, because its journal
@@ -142,9 +142,9 @@ impl Handle {
     /// # Errors
     /// As [`Handle::publish`].
     pub fn publish_undoable(&mut self) -> Result<()> {
-        self.publish_with(&Besides {
+        self.publish_with(&CommitOptions {
             undoable: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         })
     }
 
@@ -166,9 +166,9 @@ impl Handle {
     /// As [`Handle::publish`]; pending writes are then discarded.
     pub fn publish_nothing(&mut self) -> Result<()> {
         self.writing(0)?;
-        let done = self.publish_with(&Besides {
+        let done = self.publish_with(&CommitOptions {
             even_empty: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         });
         if done.is_err() {
             self.discard();
@@ -187,13 +187,13 @@ impl Handle {
         let shared = self.connection.open.shared()?;
         let everything = publish::everything(&shared, self.connection.open.file())?;
         shared.writer.lock().reclaiming.fold_later(&everything);
-        self.publish_with(&Besides {
+        self.publish_with(&CommitOptions {
             fold: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         })
     }
 
-    fn publish_with(&mut self, besides: &Besides) -> Result<()> {
+    fn publish_with(&mut self, besides: &CommitOptions) -> Result<()> {
         publish::publish(&mut self.connection, &mut self.transaction, besides).map(drop)
     }
 
@@ -271,9 +271,9 @@ impl Handle {
         let mut durable = shared.writer.lock().durability.is_durable(&tip);
         if !durable && trailers > self.options().tuning.fold_trailer_bytes / 16 {
             self.writing(0)?;
-            self.publish_with(&Besides {
+            self.publish_with(&CommitOptions {
                 fold: true,
-                ..Besides::default()
+                ..CommitOptions::default()
             })?;
         }
         let connection = &mut self.connection;

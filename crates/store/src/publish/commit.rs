@@ -28,7 +28,7 @@ const UNDO_SPARE: usize = 1 << 10;
 
 /// What a commit does in addition to publishing the pending writes.
 #[derive(Default)]
-pub(crate) struct Besides {
+pub(crate) struct CommitOptions {
     /// Fold the map.
     pub(crate) fold: bool,
     /// Commit even if nothing changed: the trailer names the new end of the file.
@@ -40,14 +40,14 @@ pub(crate) struct Besides {
     pub(crate) reclaim: bool,
 }
 
-impl Besides {
+impl CommitOptions {
     /// A commit of space reclamation that moves nothing: it has the next number, and names the end
     /// of the file.
-    pub(crate) fn empty_reclaim() -> Besides {
-        Besides {
+    pub(crate) fn empty_reclaim() -> CommitOptions {
+        CommitOptions {
             even_empty: true,
             reclaim: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         }
     }
 }
@@ -58,7 +58,7 @@ pub(super) fn commit(
     writer: &mut Writer,
     file: &dyn File,
     p: &mut Transaction,
-    besides: &Besides,
+    besides: &CommitOptions,
     tuning: &Tuning,
 ) -> Result<u64> {
     // The caller has just loaded the accounting. Without it nothing may be published.

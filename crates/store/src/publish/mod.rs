@@ -10,7 +10,7 @@ mod commit;
 mod fold;
 mod gather;
 
-pub(crate) use commit::Besides;
+pub(crate) use commit::CommitOptions;
 pub(crate) use gather::everything;
 
 use crate::connection::Connection;
@@ -29,7 +29,7 @@ pub(crate) fn in_transaction<T>(
     let done = f(&mut transaction, connection);
     let mut transaction = Some(transaction);
     let published = done.and_then(|done| {
-        publish(connection, &mut transaction, &Besides::default())?;
+        publish(connection, &mut transaction, &CommitOptions::default())?;
         Ok(done)
     });
     if let Some(transaction) = transaction {
@@ -45,7 +45,7 @@ pub(crate) fn in_transaction<T>(
 pub(crate) fn publish(
     connection: &mut Connection,
     transaction: &mut Option<Transaction>,
-    besides: &Besides,
+    besides: &CommitOptions,
 ) -> Result<u64> {
     connection.open.check_poison()?;
     if transaction.is_none() {
@@ -66,7 +66,7 @@ pub(crate) fn publish(
 fn attempt(
     connection: &mut Connection,
     transaction: &mut Option<Transaction>,
-    besides: &Besides,
+    besides: &CommitOptions,
 ) -> Result<u64> {
     let Some(open) = transaction else {
         return Ok(0);
@@ -98,7 +98,7 @@ fn attempt(
 fn commit(
     connection: &mut Connection,
     transaction: &mut Transaction,
-    besides: &Besides,
+    besides: &CommitOptions,
 ) -> Result<u64> {
     transaction.void_attempt(connection)?;
     transaction.settle_share(connection)?;

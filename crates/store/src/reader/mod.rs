@@ -14,6 +14,7 @@ use crate::open_file::OpenFile;
 use crate::shared::Shared;
 use ahead::Ahead;
 use batches::Batches;
+use densite_disk::wait::pause;
 use std::sync::Arc;
 
 /// So many tries to read a page that is being moved or replaced, before it counts as damage (rule
@@ -173,7 +174,7 @@ impl Reader {
                 return Err(problem);
             }
             if attempt > 10 {
-                std::thread::sleep(std::time::Duration::from_micros(u64::from(attempt) * 10));
+                pause(std::time::Duration::from_micros(u64::from(attempt) * 10));
             }
         }
         Err(problem)

@@ -11,7 +11,7 @@ use super::live::{Found, Look};
 use super::{ReclaimBudget, ReclaimStep, Reclaimer};
 use crate::error::{Damage, Result};
 use crate::format::UNIT_LEN;
-use crate::publish::{self, Besides};
+use crate::publish::{self, CommitOptions};
 use crate::reclaim_state::{Begun, MOST, Pace, Recoding, is_at_rest, targets};
 use crate::shared::Shared;
 use crate::transaction::Transaction;
@@ -93,9 +93,9 @@ impl Reclaimer<'_> {
                 begun.is_overdue().then(|| part(false)).flatten()
             })?;
         }
-        let mut besides = Besides {
+        let mut besides = CommitOptions {
             reclaim: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         };
         {
             let mut writer = shared.writer.lock();

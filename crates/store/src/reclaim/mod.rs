@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::error::{Damage, Error, Result};
 use crate::format::trailer::OPEN_END;
 use crate::map::node::LEAF_FANOUT;
-use crate::publish::{self, Besides};
+use crate::publish::{self, CommitOptions};
 use crate::reclaim_state::{Begun, Due, Pace, ahead, is_at_rest, targets};
 use crate::shared::Shared;
 use crate::space::Worth;
@@ -329,10 +329,10 @@ impl Reclaimer<'_> {
             space.map_or(0, |space| writer.reclaiming.left_units(space))
         };
         let before = left(&shared.writer.lock());
-        let besides = Besides {
+        let besides = CommitOptions {
             fold: true,
             reclaim: true,
-            ..Besides::default()
+            ..CommitOptions::default()
         };
         step.written_bytes = publish::publish(self.connection, transaction, &besides)?;
         step.freed_units = before - left(&shared.writer.lock());

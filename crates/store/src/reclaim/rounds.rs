@@ -9,7 +9,7 @@
 
 use super::{ReclaimBudget, ReclaimNext, Reclaimer};
 use crate::error::{Damage, Result};
-use crate::publish::{self, Besides};
+use crate::publish::{self, CommitOptions};
 use crate::transaction::Transaction;
 use crate::writer::reserve_behind;
 use densite_disk::SyncKind;
@@ -141,7 +141,7 @@ impl Reclaimer<'_> {
     /// number, which no commit may ever have; this commit takes the next one.
     fn pass_attempts(&mut self) -> Result<()> {
         let mut transaction = Some(Transaction::begin(self.connection, 0)?);
-        let empty = Besides::empty_reclaim();
+        let empty = CommitOptions::empty_reclaim();
         let published = publish::publish(self.connection, &mut transaction, &empty);
         self.discard(transaction);
         published.map(drop)
@@ -201,7 +201,7 @@ impl Reclaimer<'_> {
         let ends_before = transaction.appender().tail_off() < before;
         let mut transaction = Some(transaction);
         let told = if ends_before {
-            let empty = Besides::empty_reclaim();
+            let empty = CommitOptions::empty_reclaim();
             publish::publish(self.connection, &mut transaction, &empty)
         } else {
             Ok(0)

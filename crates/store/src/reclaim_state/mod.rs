@@ -1,16 +1,16 @@
 //! What the writer remembers between steps of space reclamation.
 
 mod begun;
+mod commit_quota;
 mod frame;
 mod limit;
 mod recoding;
-mod share;
 
 pub(crate) use begun::{Begun, MOST, ahead};
+pub(crate) use commit_quota::{Due, Pace, Share};
 pub(crate) use frame::Frame;
 pub(crate) use limit::{is_at_rest, targets};
 pub(crate) use recoding::{Recoding, Run, decode};
-pub(crate) use share::{Due, Pace, Share};
 
 use crate::by_fold::ByFold;
 use crate::space::Space;

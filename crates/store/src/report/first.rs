@@ -1,10 +1,10 @@
 //! Where a reader on a slow line looks first: what a copy in a bucket has at its end.
 
+use crate::commit_id::joined;
 use crate::error::Result;
 use crate::format::entry::NodeRef;
 use crate::map::node::Node;
 use crate::map::tree;
-use crate::mark::joined;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;
 use crate::state::State;

@@ -5,7 +5,7 @@ mod first;
 mod frames;
 mod space;
 mod stats;
-mod stored;
+mod verify_checksums;
 mod walk;
 
 pub use check::CheckReport;
@@ -17,4 +17,4 @@ pub use space::SpaceFigures;
 pub(crate) use space::{live_by_unit, space};
 pub use stats::Stats;
 pub(crate) use stats::stats;
-pub(crate) use stored::check_stored;
+pub(crate) use verify_checksums::check_stored;

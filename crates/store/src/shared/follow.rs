@@ -13,6 +13,7 @@ use crate::lineage::{self, Lineage};
 use crate::recover::{self, read_tip};
 use crate::state::State;
 use densite_disk::File;
+use densite_disk::wait::pause;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -78,7 +79,7 @@ impl Shared {
                 }
                 None => {}
             }
-            std::thread::sleep(Duration::from_micros(u64::from(attempt) * 20));
+            pause(Duration::from_micros(u64::from(attempt) * 20));
         }
         Err(Error::Corrupt(problem.unwrap_or_else(|| Damage {
             what: "tip".to_owned(),

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::tip::Tip;
 use crate::shared::Shared;
 use densite_disk::File;
+use densite_disk::wait::pause;
 use std::time::Duration;
 
 /// The most reads that other commits can disturb, before the result counts as damage.
@@ -34,7 +35,7 @@ impl Shared {
                 done => return done,
             }
             if attempt > HASTY {
-                std::thread::sleep(Duration::from_micros(u64::from(attempt) * 10));
+                pause(Duration::from_micros(u64::from(attempt) * 10));
             }
         }
         self.refresh(file)?;

@@ -14,7 +14,7 @@ use super::Transaction;
 use super::train::train_all;
 use super::written::Page;
 use crate::again::{Again, Encoded, EvenSample, Held, Outdated, Quick, encode_all};
-use crate::append::Mark;
+use crate::append::AppendState;
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingResult;
@@ -43,14 +43,14 @@ const SPARE_ROOM: u64 = 1 << 30;
 #[derive(Default)]
 pub(super) struct HeldBack {
     /// Where the first one begins.
-    mark: Option<Mark>,
+    mark: Option<AppendState>,
     /// Bytes of the frames that were encoded.
     frame_bytes: u64,
 }
 
 impl HeldBack {
     /// Notes that a frame is about to be appended.
-    pub(super) fn begins(&mut self, mark: impl FnOnce() -> Mark) {
+    pub(super) fn begins(&mut self, mark: impl FnOnce() -> AppendState) {
         self.mark.get_or_insert_with(mark);
     }
 
@@ -84,7 +84,7 @@ impl Transaction {
         if !self.is_large(connection) {
             return connection.open.is_in_hurry();
         }
-        let together = |mark: &Mark| self.appender.since(mark).is_some();
+        let together = |mark: &AppendState| self.appender.since(mark).is_some();
         self.is_first_part && self.part.mark.as_ref().is_none_or(together)
     }
 
@@ -248,7 +248,7 @@ impl Transaction {
     fn place_dictionaries(
         &mut self,
         shared: &Shared,
-        mark: &Mark,
+        mark: &AppendState,
         len: u64,
         is_needed: impl Fn(u32) -> bool,
     ) {

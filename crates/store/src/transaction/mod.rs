@@ -6,10 +6,10 @@
 
 mod again;
 mod begin;
+mod change_page_size;
 mod collect;
 mod moved;
 mod place;
-mod regrain;
 mod settle;
 mod supersede;
 mod train;

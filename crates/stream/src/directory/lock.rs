@@ -2,8 +2,9 @@
 
 use super::file::failed;
 use crate::{Error, Result};
+use densite_disk::wait::Retry;
 use densite_disk::{Dir, File, LockKind, OpenMode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long an appender waits for another one, which can be a stopped process.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,14 +32,13 @@ pub(super) struct Locked<'a>(&'a dyn File);
 
 impl<'a> Locked<'a> {
     pub(super) fn take(file: &'a dyn File) -> Result<Locked<'a>> {
-        let until = Instant::now() + PATIENCE;
+        let retry = Retry::within(PATIENCE);
         while !file.try_lock(LockKind::Exclusive).map_err(failed)? {
-            if Instant::now() >= until {
+            if !retry.again() {
                 return Err(Error::TryAgain(
                     "another process holds the file lock of the stream: continue or end it".into(),
                 ));
             }
-            std::thread::sleep(Duration::from_micros(200));
         }
         Ok(Locked(file))
     }

@@ -17,6 +17,7 @@ use crate::{
     SyncInterval, Take,
 };
 use densite_disk::sync::{Mutex, MutexGuard};
+use densite_disk::wait::Retry;
 use densite_disk::{Dir, File, RealDir};
 use file::{StreamFile, failed};
 use format::{Header, MAX_PAYLOAD};
@@ -24,7 +25,7 @@ use known::Known;
 use lock::Locked;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest and the shortest pause of a reader that waits.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
@@ -190,16 +191,12 @@ impl Stream for Directory {
     }
 
     fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
-        let until = Instant::now() + take.wait;
-        let mut pause = PAUSE.0;
+        let retry = Retry::within(take.wait).between(PAUSE.0, PAUSE.1);
         loop {
             let found = self.follow()?.read_after(after, take)?;
-            let left = until.saturating_duration_since(Instant::now());
-            if !found.is_empty() || left.is_zero() {
+            if !found.is_empty() || !retry.again() {
                 return Ok(found);
             }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(PAUSE.1);
         }
     }
 

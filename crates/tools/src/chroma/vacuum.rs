@@ -140,6 +140,5 @@ fn merge_text_index(conn: &Connection, database: &Path) -> Result<()> {
 fn open(api: Api, database: &Path, options: &VacuumOptions) -> Result<Connection> {
     let target = target::resolve(database)?;
     let through = form::form(api, &target)?.through();
-    let wait_ms = i32::try_from(options.wait.as_millis()).unwrap_or(i32::MAX);
-    through.connect(api, &target, Access::Read, wait_ms)
+    through.connect(api, &target, Access::Read, options.wait)
 }

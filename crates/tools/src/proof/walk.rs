@@ -99,7 +99,7 @@ fn worker(
         while (watch.ahead)(watch.pages.load(Ordering::Relaxed))
             && !watch.stop.load(Ordering::Relaxed)
         {
-            std::thread::sleep(PACE);
+            densite_disk::wait::pause(PACE);
         }
         if watch.stop.load(Ordering::Relaxed) {
             break;

@@ -73,7 +73,7 @@ impl Place {
     pub(super) fn below(url: &Path) -> Result<Vec<String>> {
         let text = url.to_string_lossy();
         if let Where::Url = Where::of(url)? {
-            let folders = densite_vfs::folders(&text).map_err(|message| Error::Remote {
+            let folders = folders(&text).map_err(|message| Error::Remote {
                 path: PathBuf::from(shown_url(&text)),
                 message,
             })?;
@@ -113,7 +113,7 @@ impl Place {
         let text = url.to_string_lossy();
         if let Where::Url = Where::of(url)? {
             let shown = PathBuf::from(shown_url(&text));
-            let bucket = densite_vfs::bucket(&text).map_err(|message| Error::Remote {
+            let bucket = bucket(&text).map_err(|message| Error::Remote {
                 path: shown.clone(),
                 message,
             })?;
@@ -207,6 +207,19 @@ impl Place {
     pub(super) fn failed(&self, e: &Wrong) -> Error {
         failed(&self.shown, e)
     }
+}
+
+#[cfg(feature = "remote")]
+use densite_vfs::{bucket, folders};
+
+#[cfg(not(feature = "remote"))]
+fn bucket(url: &str) -> std::result::Result<Box<dyn Bucket>, String> {
+    Err(densite_vfs::without_remote(url))
+}
+
+#[cfg(not(feature = "remote"))]
+fn folders(url: &str) -> std::result::Result<Vec<String>, String> {
+    Err(densite_vfs::without_remote(url))
 }
 
 /// What a name of a place is.

@@ -12,6 +12,7 @@ use crate::paths::utf8;
 use crate::remedy;
 use densite_sqlite::{Api, Connection};
 use std::path::Path;
+use std::time::Duration;
 
 /// The largest database, in bytes, of which all rows are checked: in WAL mode and in a rollback mode.
 const LARGEST: [i64; 2] = [16 << 20, 1 << 20];
@@ -20,7 +21,7 @@ const LARGEST: [i64; 2] = [16 << 20, 1 << 20];
 pub(super) fn doubts(api: Api, db: &Path) -> Vec<String> {
     let connect = |access| {
         let name = utf8(db)?;
-        Through::Densite.connect_to(api, (name, db), access, 0)
+        Through::Densite.connect_to(api, (name, db), access, Duration::ZERO)
     };
     // On a database that it can only read, SQLite does not look at CHECK constraints.
     let connected = connect(Access::Write).or_else(|_| connect(Access::Read));

@@ -4,15 +4,15 @@
 use super::source::Database;
 use densite_log::Image;
 use densite_replica::{Result, Source};
-use densite_sqlite::gate;
-use densite_store::{Mark, Written};
+use densite_sqlite::fork_gate;
+use densite_store::{CommitId, Written};
 
 /// See the module's documentation.
 pub(super) struct Gated<'a>(pub(super) &'a mut Database);
 
 impl Source for Gated<'_> {
-    fn restore_point(&mut self) -> Result<Option<Mark>> {
-        let _inside = gate::enter();
+    fn restore_point(&mut self) -> Result<Option<CommitId>> {
+        let _inside = fork_gate::enter();
         self.0.restore_point()
     }
 
@@ -20,38 +20,38 @@ impl Source for Gated<'_> {
         self.0.take_log()
     }
 
-    fn newest(&mut self) -> Result<Option<Mark>> {
-        let _inside = gate::enter();
+    fn newest(&mut self) -> Result<Option<CommitId>> {
+        let _inside = fork_gate::enter();
         self.0.newest()
     }
 
-    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
-        let _inside = gate::enter();
+    fn written(&mut self, from: &CommitId, to: &CommitId) -> Result<Written> {
+        let _inside = fork_gate::enter();
         self.0.written(from, to)
     }
 
-    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
-        let _inside = gate::enter();
+    fn image_len(&mut self, mark: &CommitId) -> Result<Option<u64>> {
+        let _inside = fork_gate::enter();
         self.0.image_len(mark)
     }
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         self.0.read(buf, offset)
     }
 
     fn check_stored(&mut self, first: u32) -> Result<Option<u32>> {
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         self.0.check_stored(first)
     }
 
     fn first_places(&mut self, most: u64) -> Result<Vec<(u64, u64)>> {
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         self.0.first_places(most)
     }
 
-    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
-        let _inside = gate::enter();
+    fn is_kept(&mut self, mark: &CommitId) -> Result<bool> {
+        let _inside = fork_gate::enter();
         self.0.is_kept(mark)
     }
 }

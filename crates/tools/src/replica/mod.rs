@@ -3,13 +3,13 @@
 mod bucket;
 mod doubts;
 mod figures;
+mod file_stamps;
 mod first_pages;
 mod gated;
 mod in_process;
 mod log;
 mod object;
 mod owner;
-mod quiet;
 mod replicate;
 mod restore;
 mod restore_all;
@@ -20,7 +20,7 @@ mod traffic;
 
 pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
 pub use figures::{Figures, PointInBucket};
-pub use in_process::create_functions;
+pub(crate) use in_process::create_functions;
 pub use replicate::{Replicas, ReplicateOptions, Shipped};
 pub use restore::{RestoreOptions, RestoreReport, can_replace, restore, verify};
 pub use restore_all::{RestoredAll, restore_all, verify_all};

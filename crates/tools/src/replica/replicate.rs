@@ -15,7 +15,7 @@ use crate::paths::{COMPANIONS, TEMP_MARK};
 use crate::progress::Progress;
 use crate::target;
 use densite_replica::{Error as Wrong, Options, Shipper, Step};
-use densite_sqlite::{Api, Code, gate};
+use densite_sqlite::{Api, Code, fork_gate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ impl Replicas {
                 Err(Failure { error, is_final }) => {
                     if is_final {
                         self.ended.insert(db.clone());
-                        let _inside = gate::enter();
+                        let _inside = fork_gate::enter();
                         self.open.remove(&db);
                     }
                     self.figures_of(&db).failed(&error, is_final);
@@ -279,7 +279,7 @@ impl Replicas {
             state,
             has_failed,
         } = replica;
-        let inside = gate::enter();
+        let inside = fork_gate::enter();
         let Some(database) = state.database(self.api, db, look)? else {
             return Ok(Ended::Complete);
         };
@@ -290,7 +290,7 @@ impl Replicas {
         });
         let step = step.map_err(|e| Failure::of(place, &e))?;
         *has_failed = false;
-        let inside = gate::enter();
+        let inside = fork_gate::enter();
         state.rest(&step, db);
         drop(inside);
         let compacted = shipper.take_compacted();
@@ -336,7 +336,7 @@ impl Replicas {
 
     /// What a restore will warn of. The error log of the process has it, too.
     fn doubts(&self, db: &Path) -> Vec<String> {
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         let doubts = doubts(self.api, db);
         for doubt in &doubts {
             let message = format!("densite: {}: {doubt}", db.display());
@@ -351,7 +351,7 @@ impl Replicas {
         progress: &mut dyn Progress,
     ) -> std::result::Result<Replica, Failure> {
         let traffic = self.figures_of(db).traffic();
-        let inside = gate::enter();
+        let inside = fork_gate::enter();
         if is_object(self.api, db) {
             return Err(Error::Setting(format!(
                 "{}: this is an object of a replica, not a database; densite restore makes a database of the replica",
@@ -381,7 +381,7 @@ impl Replicas {
         let shipper = match shipper {
             Ok(shipper) => shipper,
             Err(e) => {
-                let _inside = gate::enter();
+                let _inside = fork_gate::enter();
                 drop(database);
                 return Err(Failure::of(&place, &e));
             }
@@ -413,7 +413,7 @@ impl Replicas {
 impl Drop for Replicas {
     fn drop(&mut self) {
         // Closes the databases.
-        let _inside = gate::enter();
+        let _inside = fork_gate::enter();
         self.open.clear();
     }
 }

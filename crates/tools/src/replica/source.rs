@@ -12,12 +12,12 @@ use crate::target::{self, Target};
 use densite_log::{Hold, Image};
 use densite_replica::{Error as Wrong, HandleSource, Source};
 use densite_sqlite::{Api, Connection};
-use densite_store::{Handle, Mark, Written};
+use densite_store::{CommitId, Handle, Written};
 use std::path::Path;
 use std::time::Duration;
 
 /// How long a restore point waits for a lock.
-const BUSY_MS: i32 = 200;
+const BUSY: Duration = Duration::from_millis(200);
 
 /// See the module's documentation.
 pub(super) struct Database {
@@ -51,7 +51,7 @@ impl Database {
                 });
             }
         }
-        let connection = Through::Densite.connect(api, &target, Access::Write, BUSY_MS)?;
+        let connection = Through::Densite.connect(api, &target, Access::Write, BUSY)?;
         // Checkpoints of this connection make the WAL and then the file durable.
         let settings = connection.exec("PRAGMA synchronous=NORMAL; PRAGMA cache_size=-64");
         settings.map_err(|e| from_sqlite(path, e))?;
@@ -91,7 +91,7 @@ fn wrong(e: &densite_sqlite::Error) -> Wrong {
 }
 
 impl Source for Database {
-    fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
+    fn restore_point(&mut self) -> densite_replica::Result<Option<CommitId>> {
         self.image = None;
         let held = log::hold(&self.target.path)?;
         let point = match densite_vfs::restore_point(&self.connection) {
@@ -110,15 +110,15 @@ impl Source for Database {
         self.image.take()
     }
 
-    fn newest(&mut self) -> densite_replica::Result<Option<Mark>> {
+    fn newest(&mut self) -> densite_replica::Result<Option<CommitId>> {
         HandleSource(&mut self.handle).newest()
     }
 
-    fn written(&mut self, from: &Mark, to: &Mark) -> densite_replica::Result<Written> {
+    fn written(&mut self, from: &CommitId, to: &CommitId) -> densite_replica::Result<Written> {
         HandleSource(&mut self.handle).written(from, to)
     }
 
-    fn image_len(&mut self, mark: &Mark) -> densite_replica::Result<Option<u64>> {
+    fn image_len(&mut self, mark: &CommitId) -> densite_replica::Result<Option<u64>> {
         HandleSource(&mut self.handle).image_len(mark)
     }
 
@@ -141,7 +141,7 @@ impl Source for Database {
         Ok(self.handle.first_places(&pages, most)?)
     }
 
-    fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {
+    fn is_kept(&mut self, mark: &CommitId) -> densite_replica::Result<bool> {
         HandleSource(&mut self.handle).is_kept(mark)
     }
 }

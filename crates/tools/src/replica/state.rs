@@ -4,7 +4,7 @@
 //! wait for it. And it takes memory. So a database without changes is closed, and its files are
 //! looked at.
 
-use super::quiet::Files;
+use super::file_stamps::Files;
 use super::source::Database;
 use crate::error::Result;
 use densite_replica::Step;

@@ -4,7 +4,7 @@ use super::raw::RawFile;
 use super::scanned::{Scanned, WithScan};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::pages::{self, Pages};
+use crate::page_source::{self, Pages};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::target::Target;
@@ -109,7 +109,7 @@ fn scan(target: &Target, e: Error, progress: &mut dyn Progress) -> Result<Opened
         Err(e @ Error::Interrupted { .. }) => return Err(e),
         Err(_) => return Err(e),
     };
-    match pages::header(&mut scanned, &target.given) {
+    match page_source::header(&mut scanned, &target.given) {
         Ok(_) => Ok(Opened::Scanned(Box::new(scanned))),
         Err(_) => Err(e),
     }

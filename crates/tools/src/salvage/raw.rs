@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header, u32_at};
-use crate::pages::Pages;
+use crate::page_source::Pages;
 use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
 use std::path::PathBuf;

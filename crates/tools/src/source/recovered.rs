@@ -72,8 +72,7 @@ fn connect(
     access: Access,
     wait: Duration,
 ) -> Result<Connection> {
-    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-    let db = through.connect(api, target, access, ms)?;
+    let db = through.connect(api, target, access, wait)?;
     read_state(&db, target)?;
     Ok(db)
 }
@@ -85,8 +84,7 @@ fn connect_alone(
     target: &Target,
     wait: Duration,
 ) -> Result<Connection> {
-    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-    let db = through.connect(api, target, Access::Write, ms)?;
+    let db = through.connect(api, target, Access::Write, wait)?;
     db.exec("PRAGMA locking_mode=EXCLUSIVE")
         .map_err(|e| from_sqlite(&target.path, e))?;
     read_state(&db, target)?;

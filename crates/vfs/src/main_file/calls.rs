@@ -3,9 +3,9 @@
 use super::MainFile;
 use crate::codes::Done;
 use crate::contents::State;
+use crate::failpoint;
 use crate::last_error::report_not_opened;
 use crate::overwritten::{begins_as_store, reads_version};
-use crate::pause;
 use crate::rollback_mode;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
@@ -84,11 +84,11 @@ impl VfsFile for MainFile {
         } else {
             SyncKind::Full
         };
-        pause::at("before-sync");
+        failpoint::at("before-sync");
         self.file.host().set_sync_strength(flags);
         // Ingest syncs what other connections have checkpointed, without the right to write (rule
         // S1).
-        let may_write = self.member.level() >= ffi::LOCK_EXCLUSIVE
+        let may_write = self.role.level() >= ffi::LOCK_EXCLUSIVE
             || self.settings.unlocked
             || self.checkpoint.is_under_way();
         let done = self.in_store(|stored| match may_write {
@@ -114,7 +114,7 @@ impl VfsFile for MainFile {
             State::Plain => {
                 let size = self.file.host().file_size()?;
                 // Within a transaction its journal has SQLite's name, and keeps it.
-                let is_free = self.member.level() <= ffi::LOCK_SHARED;
+                let is_free = self.role.level() <= ffi::LOCK_SHARED;
                 if size == 0 && is_free && !self.settings.keep_plain {
                     self.contents.plain_is_empty();
                     self.file.set_plain(false);
@@ -178,7 +178,7 @@ impl VfsFile for MainFile {
         }
         if region == 0 {
             self.checkpoint.set_index(address, size);
-            self.member.count_wal_user(self.checkpoint.uses_wal());
+            self.role.count_wal_user(self.checkpoint.uses_wal());
         }
         (code, address)
     }
@@ -193,7 +193,7 @@ impl VfsFile for MainFile {
 
     fn shm_unmap(&mut self, delete: bool) -> Done {
         self.checkpoint.forget_index();
-        self.member.count_wal_user(self.checkpoint.uses_wal());
+        self.role.count_wal_user(self.checkpoint.uses_wal());
         self.file.host().shm_unmap(delete)
     }
 

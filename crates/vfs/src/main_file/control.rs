@@ -1,7 +1,7 @@
 //! xFileControl: SQLite's notifications and PRAGMAs.
 
 use super::MainFile;
-use super::private::{self, Query};
+use super::connection_to_file::{self, Query};
 use crate::codes::{Done, code_of};
 use crate::companions::{Found, Which};
 use crate::contents::State;
@@ -12,12 +12,13 @@ use crate::neighbours::Closing;
 use crate::open_files::OpenFile;
 use crate::slice::{Rest, Slice};
 use crate::trim::Reach;
-use crate::{pause, pragma, super_journal};
+use crate::{failpoint, pragma, super_journal};
+use densite_disk::wait::Retry;
 use densite_sqlite::{Code, Error as Wrong, ffi};
 use densite_store::{Error, Handle};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long `densite_maintain` waits for a lock that another connection's maintenance can hold.
 /// After that, the connection's busy handler decides.
@@ -31,7 +32,7 @@ impl MainFile {
     pub(super) unsafe fn control(&mut self, op: i32, arg: *mut c_void) -> Code {
         match op {
             // SAFETY: the operation's argument, as the caller guarantees.
-            private::OPCODE => return unsafe { Query::answer(self, arg) },
+            connection_to_file::OPCODE => return unsafe { Query::answer(self, arg) },
             // SAFETY: this operation takes a `char**`.
             ffi::FCNTL_VFSNAME => return unsafe { self.vfs_name(arg.cast::<*mut c_char>()) },
             ffi::FCNTL_PRAGMA => {
@@ -145,7 +146,7 @@ impl MainFile {
         self.unmark();
         self.committed_without_wal();
         // In WAL mode the lock on the file does not give the right to write.
-        if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
+        if self.role.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
             // With synchronous=OFF, SQLite never syncs (rule S9).
             let synced = self.in_store(|stored| stored.handle().sync_if_due());
             synced.transpose()?;
@@ -166,7 +167,7 @@ impl MainFile {
     /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule S4).
     fn checkpoint_done(&mut self) -> Done {
         self.checkpoint.publishes();
-        pause::at("checkpoint-done");
+        failpoint::at("checkpoint-done");
         let done = self.publish_or_discard();
         if done.is_ok() {
             // Before SQLite syncs: what is freed here can be used a checkpoint earlier.
@@ -254,24 +255,24 @@ impl MainFile {
                 "the database is open without locks (nolock); close its other connections and open it with locks",
             );
         }
-        if self.member.level() > ffi::LOCK_SHARED || self.has_pending() {
+        if self.role.level() > ffi::LOCK_SHARED || self.has_pending() {
             return refused("a transaction is open; end it first");
         }
         let before = self.file_bytes();
         self.maintenance.forget_damage();
         loop {
-            let Some(file) = self.member.open_file().cloned() else {
+            let Some(file) = self.role.open_file().cloned() else {
                 return Ok(0);
             };
             let (lock, closing) = self.wait_for_slice(&file)?;
-            pause::at("maintaining");
+            failpoint::at("maintaining");
             let done = self.slice(Occasion::Asked);
             self.unlock_slice(lock);
             drop(closing);
             let failed =
                 |error: Error| Wrong::new(code_of(&error), format!("densite_maintain: {error}"));
             match done.map_err(failed)? {
-                Rest::More => pause::at("between-slices"),
+                Rest::More => failpoint::at("between-slices"),
                 Rest::Wait => self.wait_for_training(),
                 Rest::Sync => self.sync_unlocked().map_err(failed)?,
                 Rest::Done => break,
@@ -293,7 +294,7 @@ impl MainFile {
         &mut self,
         file: &'f Arc<OpenFile>,
     ) -> Result<(Slice, Option<Closing<'f>>), Wrong> {
-        let until = Instant::now() + LOCK_WAIT;
+        let retry = Retry::within(LOCK_WAIT);
         loop {
             let closing = file.neighbours().begin_closing();
             if closing.is_some()
@@ -302,8 +303,7 @@ impl MainFile {
                 return Ok((lock, closing));
             }
             drop(closing);
-            if Instant::now() < until {
-                std::thread::sleep(Duration::from_millis(1));
+            if retry.again() {
                 continue;
             }
             // SAFETY: SQLite is compiling the PRAGMA on the connection that has this file open.

@@ -4,7 +4,7 @@ use super::MainFile;
 use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
 use crate::codes::Done;
 use crate::contents::State;
-use crate::pause;
+use crate::failpoint;
 use crate::remote::RemoteFile;
 use densite_sqlite::{Code, ffi};
 use densite_store::Error;
@@ -23,7 +23,7 @@ impl MainFile {
         if matches!(self.contents.state(), State::Refused(_)) {
             return Err(Code::CANTOPEN);
         }
-        let reserves = level >= ffi::LOCK_RESERVED && self.member.level() < ffi::LOCK_RESERVED;
+        let reserves = level >= ffi::LOCK_RESERVED && self.role.level() < ffi::LOCK_RESERVED;
         if reserves {
             self.must_be_here()?;
         }
@@ -31,16 +31,16 @@ impl MainFile {
         if reserves {
             self.journal_came()?;
         }
-        self.set_level(self.member.level().max(level));
+        self.set_level(self.role.level().max(level));
         if level < ffi::LOCK_EXCLUSIVE {
-            self.member.begins();
+            self.role.begins();
         }
         if level == ffi::LOCK_SHARED {
             if self.file.as_remote().is_some_and(RemoteFile::take_moved) {
                 // A database in WAL mode keeps its change counter.
                 self.contents.overwritten().keeps_pages();
             }
-            pause::at("shared-taken");
+            failpoint::at("shared-taken");
             self.judge_under_lock();
             self.begin_shared();
         }
@@ -59,14 +59,14 @@ impl MainFile {
             Err(code) if code.primary() == Code::BUSY => code,
             done => return done,
         };
-        let done = match self.member.neighbours() {
+        let done = match self.role.neighbours() {
             // While a WAL is in use, only its close takes a lock. The lock shows SQLite whether it
             // is the last connection, so busy is an answer and not a reason to wait. But this
             // process's own maintenance does not count as a connection.
             Some(neighbours) if self.checkpoint.uses_wal() => {
                 neighbours.after_closing(&mut attempt).or_else(attempt)
             }
-            Some(neighbours) => neighbours.retry(self.member.level(), level, attempt),
+            Some(neighbours) => neighbours.retry(self.role.level(), level, attempt),
             None => None,
         };
         done.unwrap_or(Err(busy))
@@ -145,13 +145,13 @@ impl MainFile {
 
     /// xUnlock.
     pub(super) fn give_lock(&mut self, level: i32) -> Done {
-        if level < self.member.level() {
+        if level < self.role.level() {
             self.forget_unpublished();
             self.tell_of_wal();
             if level < ffi::LOCK_RESERVED {
                 self.unmark();
             }
-            if self.member.level() == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
+            if self.role.level() == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
                 // SQLite's last close of a WAL database, under its own lock.
                 self.close_clean();
             }
@@ -159,7 +159,7 @@ impl MainFile {
         self.absent.end();
         let done = self.file.host().unlock(level);
         if done.is_ok() {
-            self.set_level(self.member.level().min(level));
+            self.set_level(self.role.level().min(level));
         }
         done
     }
@@ -187,7 +187,7 @@ impl MainFile {
         let mut done = lock();
         if matches!(done, Err(code) if code.primary() == Code::BUSY)
             && covers(CHECKPOINT_LOCK)
-            && let Some(neighbours) = self.member.neighbours()
+            && let Some(neighbours) = self.role.neighbours()
         {
             let patience = self.checkpoint.take_asked();
             let retried = neighbours.retry_checkpoint(patience, || unless_busy(lock()));
@@ -195,7 +195,7 @@ impl MainFile {
         }
         done?;
         if flags & ffi::SHM_SHARED != 0 && offset >= READ_LOCK_0 {
-            pause::at("shm-lock-read-taken");
+            failpoint::at("shm-lock-read-taken");
             if let Err(code) = self.begin_snapshot() {
                 let flags = ffi::SHM_UNLOCK | ffi::SHM_SHARED;
                 let _ = self.file.host().shm_lock(offset, n, flags);

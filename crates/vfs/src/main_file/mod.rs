@@ -7,31 +7,31 @@
 //! `calls` has SQLite's calls. It uses `locks`, `control` and `rest`; `locks` and `control` use
 //! `rest`; all of them use the methods of this file, which use none of theirs.
 
+mod at_rest_and_close;
 mod calls;
+mod connection_to_file;
 mod control;
 mod locks;
-mod private;
-mod rest;
 
-pub use private::{followed, with_handle};
-pub(crate) use private::{refusal, remote_figures, take_checkpoint_end};
+pub use connection_to_file::{followed, with_handle};
+pub(crate) use connection_to_file::{refusal, remote_figures, take_checkpoint_end};
 
 use crate::absent::Absent;
 use crate::busy::Busy;
 use crate::checkpoint::Checkpoint;
 use crate::codes::{Done, code_of};
 use crate::companions::{Found, Which};
+use crate::connection_role::ConnectionRole;
 use crate::contents::{Contents, State};
+use crate::failpoint;
 use crate::idle_queue::{self, Session};
 use crate::last_error::{keep, report};
 use crate::maintain::Maintenance;
-use crate::member::Member;
 use crate::named_file::NamedFile;
 use crate::open_files::OpenFile;
-use crate::pause;
 use crate::remote::RemoteFile;
 use crate::settings::Settings;
-use crate::stored::Stored;
+use crate::store_file::Stored;
 use densite_sqlite::{Code, Companions, FileName, HostVfs, ffi};
 use densite_store::{Error, Handle, LockLevel, probe};
 use std::fmt::Display;
@@ -44,7 +44,7 @@ pub(crate) struct MainFile {
     vfs_name: String,
     settings: Settings,
     contents: Contents,
-    member: Member,
+    role: ConnectionRole,
     checkpoint: Checkpoint,
     maintenance: Maintenance,
     /// Whether its journal and its WAL are known to be absent.
@@ -117,11 +117,11 @@ impl MainFile {
         let mut main = MainFile::with(file, name, settings, contents);
         match by {
             OpenedBy::Connection { vfs, when_idle } => {
-                pause::at("host-opened");
+                failpoint::at("host-opened");
                 vfs.clone_into(&mut main.vfs_name);
                 main.when_idle = Some(when_idle);
             }
-            OpenedBy::Worker => main.member = Member::new(true),
+            OpenedBy::Worker => main.role = ConnectionRole::new(true),
         }
         main.judge();
         main
@@ -149,7 +149,7 @@ impl MainFile {
             vfs_name: String::new(),
             settings,
             contents,
-            member: Member::new(false),
+            role: ConnectionRole::new(false),
             checkpoint: Checkpoint::default(),
             maintenance: Maintenance::default(),
             absent: Absent::of(name),
@@ -164,7 +164,7 @@ impl MainFile {
     pub(crate) fn is_store_for_writing(&mut self, file: &Arc<OpenFile>) -> bool {
         self.maintenance.set_dead_limit(file.idle().dead_limit());
         let is_same = self
-            .member
+            .role
             .open_file()
             .is_some_and(|own| Arc::ptr_eq(own, file));
         is_same && self.contents.store().is_some() && !self.settings.options.read_only
@@ -173,8 +173,8 @@ impl MainFile {
     /// Writes a message to SQLite's log and keeps it for the user. A message of the worker waits
     /// for the next connection.
     fn report(&self, code: Code, what: &dyn Display) {
-        if self.member.is_worker() {
-            if let Some(file) = self.member.open_file() {
+        if self.role.is_worker() {
+            if let Some(file) = self.role.open_file() {
                 file.idle().keep_message(code, what.to_string());
             }
             return;
@@ -213,17 +213,17 @@ impl MainFile {
             file,
             settings,
             contents,
-            member,
+            role,
             checkpoint,
             ..
         } = self;
-        let open = || open_store(file, settings, member, checkpoint);
+        let open = || open_store(file, settings, role, checkpoint);
         let wrong = contents.judge(found, settings.keep_plain, open);
         let wrong =
             wrong.map(|(e, is_new)| (code_of(e), matches!(e, Error::Io(_)), e.to_string(), is_new));
         match wrong {
             Some((code, is_io, what, true)) => self.report_error(code, is_io, &what),
-            Some((_, _, what, false)) if !self.member.is_worker() => {
+            Some((_, _, what, false)) if !self.role.is_worker() => {
                 keep(&format!("{}: {what}", self.file.path()));
             }
             _ => {}
@@ -301,11 +301,11 @@ impl MainFile {
         let MainFile {
             file,
             settings,
-            member,
+            role,
             checkpoint,
             ..
         } = self;
-        match open_store(file, settings, member, checkpoint) {
+        match open_store(file, settings, role, checkpoint) {
             Ok(stored) => {
                 self.contents.become_store(stored);
                 Ok(())
@@ -316,7 +316,7 @@ impl MainFile {
 
     /// Makes the store known to the connections that write the WAL, once it can pre-encode pages.
     fn announce(&mut self) {
-        if let (Some(stored), Some(file)) = (self.contents.store_mut(), self.member.open_file()) {
+        if let (Some(stored), Some(file)) = (self.contents.store_mut(), self.role.open_file()) {
             stored.announce(file);
         }
     }
@@ -353,7 +353,7 @@ impl MainFile {
 
     /// Whether SQLite could hold a lock but does not.
     fn holds_no_lock(&self) -> bool {
-        self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
+        self.role.level() == ffi::LOCK_NONE && !self.settings.unlocked
     }
 
     /// Judges a file that has other contents.
@@ -361,12 +361,12 @@ impl MainFile {
         self.contents.overwritten().begins();
         self.absent.forget();
         self.judge();
-        self.set_level(self.member.level());
+        self.set_level(self.role.level());
     }
 
     /// Notes the lock that SQLite holds, for the process's other connections and for the store.
     fn set_level(&mut self, level: i32) {
-        self.member.set_level(level);
+        self.role.set_level(level);
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().set_lock_level(match level {
                 ffi::LOCK_NONE => LockLevel::Nothing,
@@ -397,12 +397,12 @@ impl MainFile {
         if !self.has_pending() {
             return Ok(());
         }
-        pause::at("before-publish");
+        failpoint::at("before-publish");
         let done = self.in_store(|stored| publish(stored.handle()));
         let done = done.unwrap_or(Ok(()));
         if done.is_ok() {
-            self.member.publishes();
-            pause::at("after-publish");
+            self.role.publishes();
+            failpoint::at("after-publish");
             self.announce();
             self.tell_worker(true);
         }
@@ -432,7 +432,7 @@ impl MainFile {
     /// This connection has published, or only written to the WAL. Tells the worker, if a worker is
     /// possible, and reports the worker's messages.
     fn tell_worker(&self, publishes: bool) {
-        let (Some(file), Some(when_idle)) = (self.member.open_file(), self.when_idle) else {
+        let (Some(file), Some(when_idle)) = (self.role.open_file(), self.when_idle) else {
             return;
         };
         let idle = file.idle();
@@ -465,7 +465,7 @@ impl MainFile {
         if !self.maintenance.take_behind() {
             return;
         }
-        if let Some(file) = self.member.open_file() {
+        if let Some(file) = self.role.open_file() {
             file.idle().falls_behind();
             self.tell_worker(true);
             idle_queue::look_again();
@@ -474,7 +474,7 @@ impl MainFile {
 
     /// Reports messages that the worker could not report itself.
     fn tell_messages(&self) {
-        let file = self.member.open_file();
+        let file = self.role.open_file();
         for (code, message) in file.into_iter().flat_map(|f| f.idle().take_messages()) {
             self.report(code, &message);
         }
@@ -485,11 +485,11 @@ impl MainFile {
 fn open_store(
     file: &NamedFile,
     settings: &Settings,
-    member: &mut Member,
+    role: &mut ConnectionRole,
     checkpoint: &Checkpoint,
 ) -> Result<Stored, Error> {
     let identity = file.identity();
     let stored = Stored::open(file, identity.as_str(), settings.options.clone())?;
-    member.join(OpenFile::on(&identity), checkpoint.uses_wal());
+    role.join(OpenFile::on(&identity), checkpoint.uses_wal());
     Ok(stored)
 }

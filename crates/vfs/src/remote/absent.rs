@@ -4,7 +4,6 @@
 use crate::followed::Followed;
 use crate::settings::RemoteSettings;
 use densite_disk::File;
-use densite_replica::Bucket;
 use densite_sqlite::{Api, HostFile};
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -37,26 +36,11 @@ pub fn remote_cost() -> (u64, u64) {
 /// # Errors
 /// Always: a sentence with the URL.
 pub fn upload(_: &dyn File, url: &str, _: &mut dyn FnMut(u64) -> bool) -> Result<(), String> {
-    Err(refused(url))
+    Err(without_remote(url))
 }
 
-/// Refuses a URL.
-///
-/// # Errors
-/// Always: a sentence with the URL.
-pub fn bucket(url: &str) -> Result<Box<dyn Bucket>, String> {
-    Err(refused(url))
-}
-
-/// Refuses a URL.
-///
-/// # Errors
-/// Always: a sentence with the URL.
-pub fn folders(url: &str) -> Result<Vec<String>, String> {
-    Err(refused(url))
-}
-
-fn refused(url: &str) -> String {
+/// The error for a URL.
+pub fn without_remote(url: &str) -> String {
     format!(
         "{}: this build of Densite has no remote files; build it with the feature remote",
         shown_url(url)
@@ -73,7 +57,7 @@ impl RemoteFile {
     /// # Errors
     /// Always: a sentence with the URL.
     pub fn at(_: Api, url: &str) -> Result<RemoteFile, String> {
-        Err(refused(url))
+        Err(without_remote(url))
     }
 
     pub(crate) fn open(api: Api, url: &CStr, _: &RemoteSettings) -> Result<RemoteFile, String> {

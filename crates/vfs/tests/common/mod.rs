@@ -19,7 +19,9 @@ pub(crate) fn densite() -> Api {
             register_auto_extension(densite).expect("registers");
         }
         // This comes second: it opens a connection, which registers the VFS.
-        densite_linked::api().expect("the linked SQLite is new enough")
+        let api = densite_linked::api().expect("the linked SQLite is new enough");
+        densite_linked::for_every_connection(densite_cluster::create_functions).expect("registers");
+        api
     })
 }
 

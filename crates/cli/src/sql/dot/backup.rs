@@ -5,14 +5,12 @@ use super::super::open::{Access, BUSY_TIMEOUT, Opened, shown_name};
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
 use crate::out;
+use densite_disk::wait::Retry;
 use rusqlite::backup::{Backup, StepResult};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Pages that are copied before it is asked whether Ctrl-C was pressed.
 const STEP: i32 = 1000;
-/// How long it waits before it tries to get a lock again.
-const PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn open(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
     let (mut access, mut names) = (Access::Create, Vec::new());
@@ -85,21 +83,21 @@ fn copy(session: &Session, schema: &str, file: &str) -> Result<(), Failure> {
     let failed = |e: rusqlite::Error| failure(&shown_name(file), At::Database, &e);
     let copying = Backup::new_with_names(&session.connection, schema, target.get_mut()?, "main");
     let copying = copying.map_err(failed)?;
-    let mut until = Instant::now() + BUSY_TIMEOUT;
+    let mut retry = Retry::within(BUSY_TIMEOUT);
     loop {
         if session.interrupts.has_come() {
             return Err(other("interrupted; the copy is not complete".to_owned()));
         }
         match copying.step(STEP).map_err(failed)? {
             StepResult::Done => break,
-            StepResult::Busy | StepResult::Locked if Instant::now() >= until => {
+            StepResult::Busy | StepResult::Locked if retry.again() => {}
+            StepResult::Busy | StepResult::Locked => {
                 return Err(other(format!(
                     "{} is locked; another connection uses it, try again later",
                     shown_name(file)
                 )));
             }
-            StepResult::Busy | StepResult::Locked => std::thread::sleep(PAUSE),
-            _ => until = Instant::now() + BUSY_TIMEOUT,
+            _ => retry = Retry::within(BUSY_TIMEOUT),
         }
     }
     drop(copying);

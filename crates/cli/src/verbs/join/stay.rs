@@ -7,9 +7,10 @@ use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::progress::Bar;
 use crate::sql::failure::other;
+use densite_disk::wait::Retry;
 use densite_tools::Progress;
 use serde_json::{Map, Value, json};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often it looks for a signal.
 const SIGNAL: Duration = Duration::from_millis(50);
@@ -43,10 +44,8 @@ pub(super) fn run(
         {
             return Err(e);
         }
-        let begun = Instant::now();
-        while begun.elapsed() < LOOK && !bar.cancelled() {
-            std::thread::sleep(SIGNAL);
-        }
+        let interval = Retry::within(LOOK).every(SIGNAL);
+        while !bar.cancelled() && interval.again() {}
     }
     let patience = if watch.trouble.is_none() { LAST } else { 0 };
     let unsent = database.send_the_rest(patience);

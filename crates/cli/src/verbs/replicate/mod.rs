@@ -7,12 +7,13 @@ use crate::args::{Common, ReplicateArgs};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::sqlite;
+use densite_disk::wait::Retry;
 use densite_tools::Progress;
 use densite_tools::replica::{Replicas, ReplicateOptions, shown};
 use messages::Told;
 use metrics::Metrics;
 use serde_json::json;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The object of a replica that names its generations.
 pub(super) const HEAD: &str = "head";
@@ -52,7 +53,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
     // The last one of a database of several that is not shipped any more.
     let mut failed = None;
     loop {
-        let begun = Instant::now();
+        let interval = Retry::within(args.interval).every(LOOK);
         let is_last = args.once || bar.cancelled();
         // The last round ships what was committed before the signal, even if time stamps do not
         // show it.
@@ -84,8 +85,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
                 None => Ok(0),
             };
         }
-        while begun.elapsed() < args.interval && !bar.cancelled() {
-            std::thread::sleep(LOOK.min(args.interval.saturating_sub(begun.elapsed())));
+        while !bar.cancelled() && interval.again() {
             told.metrics(&mut bar, metrics.write(replicas.figures(), false));
         }
     }

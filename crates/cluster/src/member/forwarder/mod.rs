@@ -16,6 +16,7 @@ use super::retained::Retained;
 use super::shared::Shared;
 use super::tables::Membership;
 use densite_disk::sync::Mutex;
+use densite_disk::wait::Deadline;
 use densite_ingest::parts::OpenLog;
 use densite_log::{LogId, Seq};
 use densite_stream::{Error, Name, Result, Stream};
@@ -111,7 +112,8 @@ impl Forwarder {
             return Ok(true);
         }
         if let Some(begun) = at.begun {
-            self.shared.acknowledged.gather(begun + GATHER);
+            let until = Deadline::after(GATHER.saturating_sub(begun.elapsed()));
+            self.shared.acknowledged.gather(until);
         }
         let begun = Instant::now();
         match self.next(at)? {

@@ -1,16 +1,14 @@
 //! Ids of new rows of a member: each member has a range of its own, so that no two give out the
 //! same.
 
+use densite_disk::wait::Retry;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Ids of a member, as a power of two. Up to 8192 members, all are below 2^53, which JavaScript's
 /// numbers hold exactly.
 const BITS: u32 = 40;
-
-/// How often a member looks whether it has joined.
-const POLL: Duration = Duration::from_millis(5);
 
 /// The ids that this member gives out; `None` if the database is no member.
 ///
@@ -40,10 +38,10 @@ pub(super) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
 /// # Errors
 /// BUSY after this time; SQLite's.
 pub(super) fn wait(connection: &Connection, time: Duration) -> Result<()> {
-    let begun = Instant::now();
+    let retry = Retry::within(time);
     loop {
         match range(connection) {
-            Err(e) if e.is_busy() && begun.elapsed() < time => std::thread::sleep(POLL),
+            Err(e) if e.is_busy() && retry.again() => {}
             done => return done.map(drop),
         }
     }

@@ -16,6 +16,7 @@ use crate::error::{mixed, refused};
 use crate::schema::affinity::from_log;
 use crate::waiting::self_block::stops_the_worker;
 use densite_disk::sync::Mutex;
+use densite_disk::wait::Retry;
 use densite_log::{self as log, Op, Seq};
 use densite_sqlite::{Code, Connection, Error, Result, Value, quoted};
 use std::collections::HashMap;
@@ -35,8 +36,6 @@ const AT_ONCE: Duration = Duration::from_millis(500);
 /// How often a reservation tries to get the lock. The worker leaves it for a moment only, between
 /// two transactions, which SQLite's own longer and longer pauses would miss.
 const TRY_EVERY: Duration = Duration::from_millis(1);
-/// The shortest time that a reservation waits for other transactions, milliseconds.
-const BUSY_MS: i64 = 2000;
 
 /// The ids of the tables of a database, in this process.
 pub(crate) struct Ids {
@@ -150,11 +149,9 @@ impl TableIds {
     /// Reserves `size` ids, durably.
     fn reserved(&self, connection: &Connection, block: &Block, size: i64) -> Result<Range<i64>> {
         let path = &self.open.file().path;
-        let own = ConnectionSpec::of(connection, path).open()?;
-        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-        let timeout = i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX);
-        own.busy_timeout(timeout)?;
-        member::wait(&own, Duration::from_millis(timeout.unsigned_abs().into()))?;
+        let own = ConnectionSpec::of(connection, path).open_patient(connection)?;
+        let timeout = own.busy_timeout()?;
+        member::wait(&own, timeout)?;
         // A block that a power cut takes back would be given out again.
         own.exec("PRAGMA main.synchronous = FULL")?;
         begin(&own, timeout)?;
@@ -265,15 +262,15 @@ impl TableIds {
     }
 }
 
-/// Begins a transaction with the write lock, and waits for it at most `timeout` milliseconds.
-fn begin(own: &Connection, timeout: i32) -> Result<()> {
-    let until = Instant::now() + Duration::from_millis(timeout.unsigned_abs().into());
-    own.busy_timeout(0)?;
+/// Begins a transaction with the write lock, and waits for it at most this time.
+fn begin(own: &Connection, timeout: Duration) -> Result<()> {
+    let retry = Retry::within(timeout).every(TRY_EVERY);
+    own.set_busy_timeout(Duration::ZERO)?;
     loop {
         match own.exec("BEGIN IMMEDIATE") {
-            Err(e) if e.is_busy() && Instant::now() < until => std::thread::sleep(TRY_EVERY),
+            Err(e) if e.is_busy() && retry.again() => {}
             begun => {
-                own.busy_timeout(timeout)?;
+                own.set_busy_timeout(timeout)?;
                 return begun;
             }
         }

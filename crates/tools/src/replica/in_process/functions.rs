@@ -16,7 +16,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions(connection: &Connection) -> Result<()> {
+pub(crate) fn create_functions(connection: &Connection) -> Result<()> {
     let member = Arc::new(Member::of(connection));
     let own = Arc::clone(&member);
     let name = "densite_replicate";

@@ -14,4 +14,4 @@ mod shipping;
 mod status;
 mod wait;
 
-pub use functions::create_functions;
+pub(crate) use functions::create_functions;

@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::replica::{Figures, Replicas};
 use densite_disk::sync::{Condvar, Mutex};
-use densite_sqlite::{Api, gate};
+use densite_disk::wait::Deadline;
+use densite_sqlite::{Api, fork_gate};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -36,7 +37,7 @@ struct State {
     /// All commits before this ticket was made are in the bucket.
     answered: u64,
     /// Shipping ends, at the latest then.
-    ends_by: Option<Instant>,
+    ends_by: Option<Deadline>,
     has_ended: bool,
     /// The thread ended by a bug.
     is_broken: bool,
@@ -94,7 +95,7 @@ impl Shipping {
         });
         // If the handlers cannot be installed, a fork is as safe as beside any other thread that
         // uses SQLite.
-        gate::guard_forks();
+        fork_gate::guard_forks();
         let (own, path) = (Arc::clone(&shipping), PathBuf::from(db));
         let (tell, told) = mpsc::channel();
         let body = move || {
@@ -209,8 +210,9 @@ impl Shipping {
     }
 
     /// Waits until everything that was committed before this ticket was made is in the bucket, at
-    /// most until this moment.
-    pub(super) fn wait(&self, ticket: u64, until: Instant) -> Waited {
+    /// most this time.
+    pub(super) fn wait(&self, ticket: u64, time: Duration) -> Waited {
+        let until = Deadline::after(time);
         let mut state = self.state.lock();
         state.asked = state.asked.max(ticket);
         state.waiting += 1;
@@ -222,11 +224,13 @@ impl Shipping {
             if state.has_ended {
                 break Waited::Ended(state.failure());
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break Waited::TimedOut;
+            match self.news.wait_until(state, until) {
+                Some(woken) => state = woken,
+                None => {
+                    state = self.state.lock();
+                    break Waited::TimedOut;
+                }
             }
-            state = self.news.wait_for(state, left);
         };
         state.waiting -= 1;
         waited
@@ -235,16 +239,15 @@ impl Shipping {
     /// Ends it: sends what is new, for a limited time. A request that is under way then ends later,
     /// and the thread with it.
     pub(super) fn end(&self) {
-        let until = Instant::now() + END;
+        let until = Deadline::after(END);
         let mut state = self.state.lock();
         state.ends_by.get_or_insert(until);
         self.news.notify_all();
         while !state.has_ended {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
+            match self.news.wait_until(state, until) {
+                Some(woken) => state = woken,
+                None => return,
             }
-            state = self.news.wait_for(state, left);
         }
     }
 
@@ -276,6 +279,6 @@ struct Until<'a>(&'a Shipping);
 impl Progress for Until<'_> {
     fn cancelled(&mut self) -> bool {
         let ends_by = self.0.state.lock().ends_by;
-        ends_by.is_some_and(|end| Instant::now() >= end)
+        ends_by.is_some_and(Deadline::is_over)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::databases::Member;
 use super::shipping::{Shipping, Waited, ticket};
+use densite_disk::wait::Deadline;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState, Value, ValueRef};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest accepted time, a year. More is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
@@ -37,16 +38,14 @@ pub(super) fn wait(
             "densite_replicate_wait takes for how many seconds it waits at most, as in densite_replicate_wait(10)",
         ));
     };
-    let until = Instant::now() + Duration::from_secs_f64(seconds);
+    let until = Deadline::after(Duration::from_secs_f64(seconds));
     let shipping = member.shipping().ok_or_else(nothing_ships)?;
     holds_nothing(connection)?;
     loop {
-        let step = until.min(Instant::now() + LOOK_EVERY);
-        match shipping.wait(ticket, step) {
+        match shipping.wait(ticket, until.left().min(LOOK_EVERY)) {
             Waited::Acknowledged => return Ok(Value::Integer(1)),
-            Waited::TimedOut if Instant::now() >= until => return Ok(Value::Integer(0)),
-            // Reads nothing; it fails if the connection was interrupted.
-            Waited::TimedOut => drop(connection.query_i64("SELECT 1")?),
+            Waited::TimedOut if until.is_over() => return Ok(Value::Integer(0)),
+            Waited::TimedOut => connection.check_interrupt()?,
             Waited::Ended(why) => return Err(ended(&shipping, why)),
         }
     }

@@ -9,9 +9,10 @@ use crate::database::position::Position;
 use crate::error::{refused, unnamed};
 use crate::log::database_log::DatabaseLog;
 use crate::waiting::self_block::{Waiter, holds_main};
+use densite_disk::wait::Deadline;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How often the database is read while another process applies.
 const POLL: Duration = Duration::from_millis(5);
@@ -30,12 +31,7 @@ fn not_applied(error: Error) -> Error {
 impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as this connection sees them, and
     /// returns `seq`. After the deadline it returns how far they are, which is less.
-    pub fn wait_applied(
-        &self,
-        connection: &Connection,
-        seq: Seq,
-        until: Option<Instant>,
-    ) -> Result<Seq> {
+    pub fn wait_applied(&self, connection: &Connection, seq: Seq, until: Deadline) -> Result<Seq> {
         let mut wait = Waiter::begin();
         let since = wait.since();
         loop {
@@ -82,7 +78,7 @@ impl DatabaseLog {
                     return Ok(seq);
                 }
             }
-            if until.is_some_and(|until| Instant::now() >= until) {
+            if until.is_over() {
                 return Ok(position.min(seq.saturating_sub(1)));
             }
             wait.check_locks(connection, position)?;
@@ -95,7 +91,7 @@ impl DatabaseLog {
             }
             // Without a deadline the wait would not end.
             let lasting =
-                (applying.member().filter(|_| until.is_none())).and_then(|m| m.lasting_trouble());
+                (applying.member().filter(|_| until.is_never())).and_then(|m| m.lasting_trouble());
             let trouble = trouble.or_else(|| lasting.map(refused));
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
                 // The worker can have got this far before the error.

@@ -10,7 +10,7 @@ use crate::headless::{self, Lost, Read};
 use crate::names;
 use crate::restore::Others;
 use densite_disk::hash::xxh3_128;
-use densite_store::Mark;
+use densite_store::CommitId;
 use std::time::Duration;
 
 /// How long superseded objects stay for readers.
@@ -20,14 +20,14 @@ const REMOVED: usize = 50;
 
 /// What is in the place of a head.
 pub(super) enum Found {
-    Head(Heading),
+    Head(HeadWriter),
     /// It is lost: there are other objects.
     Lost(Lost),
     Nothing,
 }
 
 /// See the module's documentation.
-pub(super) struct Heading {
+pub(super) struct HeadWriter {
     head: Head,
     /// `None` if there is no head.
     version: Option<String>,
@@ -35,14 +35,14 @@ pub(super) struct Heading {
     unsure: Vec<u128>,
 }
 
-impl Heading {
+impl HeadWriter {
     /// Reads the head.
     ///
     /// # Errors
     /// The bucket's; [`Error::Newer`].
     pub(super) fn read(bucket: &dyn Bucket) -> Result<Found> {
         match headless::read(bucket) {
-            Ok(Read::Head(head, version)) => Ok(Found::Head(Heading {
+            Ok(Read::Head(head, version)) => Ok(Found::Head(HeadWriter {
                 head,
                 version: Some(version),
                 unsure: Vec::new(),
@@ -58,12 +58,12 @@ impl Heading {
     ///
     /// # Errors
     /// The bucket's.
-    pub(super) fn by_list(bucket: &dyn Bucket, lost: Lost, now_ms: u64) -> Result<Heading> {
+    pub(super) fn by_list(bucket: &dyn Bucket, lost: Lost, now_ms: u64) -> Result<HeadWriter> {
         let mut head = lost.head(bucket)?;
         for superseded in &mut head.superseded {
             superseded.since_ms = now_ms;
         }
-        Ok(Heading {
+        Ok(HeadWriter {
             head,
             version: lost.version,
             unsure: Vec::new(),
@@ -74,7 +74,11 @@ impl Heading {
     ///
     /// # Errors
     /// The bucket's; [`Error::AnotherWriter`].
-    pub(super) fn create(bucket: &dyn Bucket, newest: &Mark, owner: &str) -> Result<Heading> {
+    pub(super) fn create(
+        bucket: &dyn Bucket,
+        newest: &CommitId,
+        owner: &str,
+    ) -> Result<HeadWriter> {
         let head = Head {
             version: REPLICA_FORMAT_VERSION,
             current: generation(1, newest, owner)?,
@@ -90,7 +94,7 @@ impl Heading {
                 _ => return Err(super::another(names::HEAD)),
             },
         };
-        Ok(Heading {
+        Ok(HeadWriter {
             head,
             version: Some(version),
             unsure: Vec::new(),
@@ -103,7 +107,7 @@ impl Heading {
     }
 
     /// Whether the current generation is of the database file that has this commit.
-    pub(super) fn is_of(&self, mark: &Mark) -> bool {
+    pub(super) fn is_of(&self, mark: &CommitId) -> bool {
         self.head.current.database == database(mark)
     }
 
@@ -127,11 +131,11 @@ impl Heading {
     /// Begins a generation after the current one.
     ///
     /// # Errors
-    /// As [`Heading::put`].
+    /// As [`HeadWriter::put`].
     pub(super) fn begin_generation(
         &mut self,
         bucket: &dyn Bucket,
-        newest: &Mark,
+        newest: &CommitId,
         owner: &str,
     ) -> Result<()> {
         let epoch = self.head.current.epoch;
@@ -157,7 +161,7 @@ impl Heading {
     /// # Errors
     /// The bucket's; [`Error::TakenOver`] if there is another generation.
     fn read_again(&mut self, bucket: &dyn Bucket) -> Result<()> {
-        let now = match Heading::read(bucket)? {
+        let now = match HeadWriter::read(bucket)? {
             Found::Head(now) => now,
             Found::Lost(lost) => return Err(lost.error()),
             Found::Nothing => return Err(Error::TakenOver),
@@ -174,7 +178,7 @@ impl Heading {
     /// earlier attempt was stored instead.
     ///
     /// # Errors
-    /// As [`Heading::put`].
+    /// As [`HeadWriter::put`].
     pub(super) fn add_base(
         &mut self,
         bucket: &dyn Bucket,
@@ -193,7 +197,7 @@ impl Heading {
     /// A delta comes next. Until the head says so, readers can believe that none follows.
     ///
     /// # Errors
-    /// As [`Heading::put`].
+    /// As [`HeadWriter::put`].
     pub(super) fn end_rest(&mut self, bucket: &dyn Bucket) -> Result<()> {
         while self.head.current.rests {
             let mut head = self.head.clone();
@@ -207,7 +211,7 @@ impl Heading {
     /// Adds a compacted delta in the place of those that it has merged. `rests`: no delta follows.
     ///
     /// # Errors
-    /// As [`Heading::put`].
+    /// As [`HeadWriter::put`].
     pub(super) fn add_compacted(
         &mut self,
         bucket: &dyn Bucket,
@@ -275,7 +279,7 @@ impl Heading {
                 }
             }
         };
-        *self = Heading {
+        *self = HeadWriter {
             head,
             version: Some(version),
             unsure: Vec::new(),
@@ -344,11 +348,11 @@ fn before(bucket: &dyn Bucket, generation: &str, n: Option<u64>) -> Result<Vec<S
 }
 
 /// How the head names a database file.
-fn database(mark: &Mark) -> String {
+fn database(mark: &CommitId) -> String {
     format!("{:016x}", mark.salt())
 }
 
-fn generation(epoch: u64, newest: &Mark, owner: &str) -> Result<Generation> {
+fn generation(epoch: u64, newest: &CommitId, owner: &str) -> Result<Generation> {
     Ok(Generation {
         name: names::generation(epoch)?,
         epoch,

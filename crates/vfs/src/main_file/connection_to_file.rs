@@ -9,7 +9,7 @@ use crate::codes::code_of;
 use crate::contents::State;
 use crate::followed::Followed;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
-use densite_store::{Handle, Mark};
+use densite_store::{CommitId, Handle};
 use std::ffi::{CStr, c_void};
 
 /// The operation: "DSNT".
@@ -93,7 +93,7 @@ pub fn with_handle<T>(
     body: impl FnOnce(&mut Handle) -> T,
 ) -> Result<Option<T>> {
     let answer = with_file(connection, schema, |file| {
-        let lock = file.member.level() == ffi::LOCK_NONE && !file.settings.unlocked;
+        let lock = file.role.level() == ffi::LOCK_NONE && !file.settings.unlocked;
         if lock {
             file.take_lock(ffi::LOCK_SHARED).map_err(Error::from)?;
         }
@@ -126,7 +126,7 @@ fn unusable<T>(state: &State) -> Result<Option<T>> {
 ///
 /// # Errors
 /// SQLite's.
-pub(crate) fn take_checkpoint_end(connection: &Connection) -> Result<Option<Mark>> {
+pub(crate) fn take_checkpoint_end(connection: &Connection) -> Result<Option<CommitId>> {
     let end = with_file(connection, c"main", |file| file.checkpoint.take_end())?;
     Ok(end.flatten())
 }

@@ -8,10 +8,11 @@
 
 use super::MainFile;
 use crate::codes::{Done, code_of};
+use crate::failpoint;
 use crate::maintain::Occasion;
-use crate::pause;
 use crate::slice::{Rest, Slice};
 use crate::trim::{Reach, Trimmed};
+use densite_disk::wait::{self, Retry};
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, ReclaimNext};
 use std::time::{Duration, Instant};
@@ -35,8 +36,8 @@ impl MainFile {
     pub(super) fn close_file(&mut self) -> Done {
         self.forget_unpublished();
         self.tell_of_wal();
-        if self.member.open_file().is_some() {
-            self.member.leave();
+        if self.role.open_file().is_some() {
+            self.role.leave();
             self.tell_messages();
         }
         self.close_clean_alone();
@@ -54,8 +55,8 @@ impl MainFile {
     /// under it, the database is in a rollback mode and yet a WAL was put beside it (by RBU), this
     /// makes a commit that changes nothing. It makes other connections ask for the WAL (`absent`).
     pub(super) fn tell_of_wal(&mut self) {
-        if self.member.level() < ffi::LOCK_EXCLUSIVE
-            || self.member.has_published()
+        if self.role.level() < ffi::LOCK_EXCLUSIVE
+            || self.role.has_published()
             || self.settings.options.read_only
         {
             return;
@@ -82,11 +83,11 @@ impl MainFile {
 
     /// Does the same under a lock of our own, if no other connection has the file open.
     fn close_clean_alone(&mut self) {
-        let level = self.member.level();
+        let level = self.role.level();
         if !self.wants_slot() || self.settings.unlocked || level > ffi::LOCK_SHARED {
             return;
         }
-        let Some(file) = self.member.open_file().cloned() else {
+        let Some(file) = self.role.open_file().cloned() else {
             return;
         };
         if file.neighbours().others_hold(level) {
@@ -96,7 +97,7 @@ impl MainFile {
             return;
         };
         if self.file.lock_alone(level) {
-            pause::at("closing-locked");
+            failpoint::at("closing-locked");
             // No other connection has the file open, and no journal is hot.
             self.committed_without_wal();
             self.close_clean();
@@ -158,7 +159,7 @@ impl MainFile {
         }
         // In WAL mode, a connection that commits has no right to write here; one that checkpoints
         // has. Without locks, the application gives the right.
-        let right = self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked;
+        let right = self.role.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked;
         if !right && !self.checkpoint.uses_wal() {
             return;
         }
@@ -211,16 +212,16 @@ impl MainFile {
     /// The optional part of the last close: slices, until nothing is left to do or another
     /// connection opens the file.
     fn rest_before_close(&mut self) {
-        let Some(file) = self.member.open_file().cloned() else {
+        let Some(file) = self.role.open_file().cloned() else {
             return;
         };
         let until = Instant::now() + CLOSE_TIME;
         let mut tries = CLOSE_TRIES;
-        while Instant::now() < until && !file.neighbours().others_hold(self.member.level()) {
+        while Instant::now() < until && !file.neighbours().others_hold(self.role.level()) {
             let Some(closing) = file.neighbours().begin_closing() else {
                 return;
             };
-            let alone = self.file.lock_alone(self.member.level());
+            let alone = self.file.lock_alone(self.role.level());
             if alone {
                 self.committed_without_wal();
             }
@@ -235,7 +236,7 @@ impl MainFile {
             match rest {
                 _ if !alone && tries > 0 => {
                     tries -= 1;
-                    std::thread::sleep(CLOSE_PAUSE);
+                    wait::pause(CLOSE_PAUSE);
                 }
                 Ok(Rest::More) => {}
                 Ok(Rest::Wait) => self.wait_for_training(),
@@ -250,16 +251,16 @@ impl MainFile {
     pub(super) fn wait_for_training(&self) {
         let stored = self.contents.store();
         if !stored.is_some_and(|stored| stored.view().train_here()) {
-            std::thread::sleep(TRAINING_PAUSE);
+            wait::pause(TRAINING_PAUSE);
         }
     }
 
     /// A slice of the background worker. `None` if it did not get its locks.
     pub(crate) fn idle_slice(&mut self, occasion: Occasion) -> Option<Rest> {
-        let file = self.member.open_file().cloned()?;
+        let file = self.role.open_file().cloned()?;
         let closing = file.neighbours().begin_closing()?;
         let lock = self.lock_slice()?;
-        pause::at("maintaining");
+        failpoint::at("maintaining");
         let done = self.slice(occasion);
         self.unlock_slice(lock);
         drop(closing);
@@ -273,7 +274,7 @@ impl MainFile {
 
     /// Takes the locks of a slice, all or none.
     pub(super) fn lock_slice(&mut self) -> Option<Slice> {
-        if !Slice::share(&self.file, &self.member) {
+        if !Slice::share(&self.file, &self.role) {
             return None;
         }
         let mode = self.in_contents(false, |stored| {
@@ -281,7 +282,7 @@ impl MainFile {
             Ok(stored.view().in_rollback_mode())
         });
         let mode = mode.and_then(Result::<bool, Code>::ok);
-        let slice = Slice::lock(&self.file, &self.member, &mut self.checkpoint, mode)?;
+        let slice = Slice::lock(&self.file, &self.role, &mut self.checkpoint, mode)?;
         if let Some(stored) = self.contents.store_mut() {
             match &slice {
                 Slice::Reserved => stored.committed_without_wal(),
@@ -293,7 +294,7 @@ impl MainFile {
     }
 
     pub(super) fn unlock_slice(&mut self, slice: Slice) {
-        slice.unlock(&self.file, &self.member, &mut self.checkpoint);
+        slice.unlock(&self.file, &self.role, &mut self.checkpoint);
     }
 
     /// Does as much as fits into [`SLICE`], under the locks that the caller holds, until no more of
@@ -324,13 +325,12 @@ impl MainFile {
         };
         // The disk has dropped these writes. They must be written again before another connection
         // builds on them. On a slow disk, other connections hold their locks for long.
-        let until = Instant::now() + FAILED_SYNC_WAIT;
+        let retry = Retry::within(FAILED_SYNC_WAIT);
         let lock = loop {
             let lock = self.lock_slice();
-            if lock.is_some() || Instant::now() >= until {
+            if lock.is_some() || !retry.again() {
                 break lock;
             }
-            std::thread::sleep(Duration::from_millis(1));
         };
         let Some(stored) = self.contents.store_mut() else {
             return Ok(());

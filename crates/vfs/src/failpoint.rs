@@ -63,7 +63,7 @@ mod armed {
                 // A test waits for this file. If it cannot be created, the test times out.
                 let _ = std::fs::write(format!("{file}.reached"), b"");
                 while !Path::new(&file).exists() {
-                    std::thread::sleep(Duration::from_millis(1));
+                    densite_disk::wait::pause(Duration::from_millis(1));
                 }
             };
             points.push((point.to_string(), Arc::new(wait)));

@@ -5,9 +5,7 @@
 //! stands above what is in the folder: what these files use of each other does not count there.
 //! Tests do not count.
 
-mod source;
-
-use source::{Path, Source};
+use crate::source::{Path, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
 

@@ -5,10 +5,10 @@ use crate::database::position::number;
 use crate::error::refused;
 use crate::vtab::session::Session;
 use crate::waiting::deadline::deadline;
+use densite_disk::wait::Deadline;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Adds the functions to a connection.
 pub(super) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
@@ -92,10 +92,7 @@ pub(super) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
 
 /// The arguments of `densite_wait([seq [, seconds]])`, or of another function of this name: the row
 /// (`None` and NULL: the last one), and the deadline.
-pub(super) fn asked(
-    name: &str,
-    arguments: &[ValueRef<'_>],
-) -> Result<(Option<Seq>, Option<Instant>)> {
+pub(super) fn asked(name: &str, arguments: &[ValueRef<'_>]) -> Result<(Option<Seq>, Deadline)> {
     let seq = match arguments.first() {
         None | Some(ValueRef::Null) => Some(None),
         Some(ValueRef::Integer(seq)) => u64::try_from(*seq).ok().map(Some),

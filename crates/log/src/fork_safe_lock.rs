@@ -8,16 +8,16 @@ use densite_disk::{File, FileAbove, LockKind, Result};
 use std::cell::Cell;
 
 /// A file that releases its lock when it is dropped, except in a forked child.
-pub(crate) struct Held {
+pub(crate) struct ForkSafeLock {
     file: Box<dyn File>,
     /// The process that opened it.
     pid: u32,
     is_locked: Cell<bool>,
 }
 
-impl Held {
+impl ForkSafeLock {
     pub(crate) fn of(file: Box<dyn File>) -> Box<dyn File> {
-        Box::new(Held {
+        Box::new(ForkSafeLock {
             file,
             pid: std::process::id(),
             is_locked: Cell::new(false),
@@ -25,7 +25,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for ForkSafeLock {
     fn drop(&mut self) {
         if self.is_locked.get() && self.pid == std::process::id() {
             // If this fails, closing the file is the only way left.
@@ -34,7 +34,7 @@ impl Drop for Held {
     }
 }
 
-impl FileAbove for Held {
+impl FileAbove for ForkSafeLock {
     fn below(&self) -> &dyn File {
         &*self.file
     }

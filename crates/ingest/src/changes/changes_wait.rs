@@ -9,9 +9,10 @@ use super::{queue, subscribers};
 use crate::storage::{FORMS, StorageBackend};
 use crate::waiting::self_block::holds_main;
 use densite_disk::Watch;
+use densite_disk::wait::{Deadline, Retry, pause};
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The pause after a write.
 const PAUSE: Duration = Duration::from_micros(300);
@@ -53,7 +54,7 @@ impl Files {
         match &self.watch {
             Some(watch) => watch.wait(time),
             None => {
-                std::thread::sleep(time);
+                pause(time);
                 false
             }
         }
@@ -70,10 +71,10 @@ pub(super) fn wait(
     connection: &Connection,
     storage: &dyn StorageBackend,
     name: &str,
-    until: Option<Instant>,
+    until: Deadline,
 ) -> Result<i64> {
     let files = Files::of(connection, storage);
-    let mut quiet = Instant::now();
+    let mut quiet = Retry::until(until);
     loop {
         let is_watched = files.listen();
         match unacknowledged(connection, name) {
@@ -88,17 +89,14 @@ pub(super) fn wait(
                 "densite_changes_wait: this connection has a transaction open, in which it sees no later changes; end it first",
             ));
         }
-        let now = Instant::now();
-        let left = until.map_or(LOOK, |until| until.saturating_duration_since(now));
-        if left.is_zero() {
+        if until.is_over() {
             return Ok(0);
         }
         let longest = if is_watched { LOOK } else { POLL_MAX };
-        let interval = (quiet.elapsed() / 8).clamp(POLL_MIN, longest);
-        if files.wait(interval.min(left)) {
-            quiet = Instant::now();
+        if files.wait(quiet.between(POLL_MIN, longest).next_pause()) {
+            quiet = Retry::until(until);
             // Writers that never pause must not make this thread read all the time.
-            std::thread::sleep(PAUSE.min(left));
+            pause(PAUSE.min(until.left()));
         }
     }
 }

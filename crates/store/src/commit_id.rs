@@ -12,12 +12,12 @@ use densite_disk::Fields;
 
 /// Names one commit of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct CommitId {
     pub(crate) salt: u64,
     pub(crate) tip: Tip,
 }
 
-impl Mark {
+impl CommitId {
     /// Bytes of an encoded mark.
     pub const LEN: usize = 48;
 
@@ -35,20 +35,20 @@ impl Mark {
 
     /// The mark as bytes.
     #[must_use]
-    pub fn encode(&self) -> [u8; Mark::LEN] {
-        let mut out = Vec::with_capacity(Mark::LEN);
+    pub fn encode(&self) -> [u8; CommitId::LEN] {
+        let mut out = Vec::with_capacity(CommitId::LEN);
         out.put_u64(self.salt);
         self.tip.put(&mut out);
-        let mut array = [0; Mark::LEN];
+        let mut array = [0; CommitId::LEN];
         array.copy_from_slice(&out);
         array
     }
 
     /// The mark that these bytes encode; `None` if its numbers are out of range.
     #[must_use]
-    pub fn decode(bytes: &[u8; Mark::LEN]) -> Option<Mark> {
+    pub fn decode(bytes: &[u8; CommitId::LEN]) -> Option<CommitId> {
         let mut fields = Fields::new(bytes);
-        Some(Mark {
+        Some(CommitId {
             salt: fields.u64()?,
             tip: Tip::take(&mut fields)?,
         })
@@ -95,11 +95,11 @@ mod tests {
             len: 300,
             hash: [9; 16],
         };
-        let mark = Mark { salt: 5, tip };
-        assert_eq!(Mark::decode(&mark.encode()), Some(mark));
+        let mark = CommitId { salt: 5, tip };
+        assert_eq!(CommitId::decode(&mark.encode()), Some(mark));
         let mut bytes = mark.encode();
         bytes[8..16].fill(0xff);
-        assert_eq!(Mark::decode(&bytes), None, "the commit is out of range");
+        assert_eq!(CommitId::decode(&bytes), None, "the commit is out of range");
     }
 
     #[test]

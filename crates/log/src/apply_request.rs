@@ -9,7 +9,7 @@ use densite_disk::{File, LockKind, OpenMode};
 
 /// While this value exists, [`Log::is_wanted`] is true. The request ends with the value or its
 /// process.
-pub struct Wanted {
+pub struct ApplyRequest {
     _file: Box<dyn File>,
 }
 
@@ -18,11 +18,11 @@ impl Log {
     ///
     /// # Errors
     /// `Io`, `Forked`, `ReadOnly`; `Locked`.
-    pub fn want(&self) -> Result<Wanted> {
+    pub fn want(&self) -> Result<ApplyRequest> {
         self.shared.may_write()?;
         let file = self.shared.dir.files.open_or_make(WANTED_LOCK)?;
         lock(file.as_ref(), WANTED_LOCK, LockKind::Shared, &usual)?;
-        Ok(Wanted { _file: file })
+        Ok(ApplyRequest { _file: file })
     }
 
     /// Whether any process, this one included, waits for rows to be applied.

@@ -8,6 +8,7 @@
 use crate::files::{END, Files, writer_name};
 use densite_disk::Watch;
 use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::wait::Deadline;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -39,7 +40,7 @@ impl Inner {
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct Wakeups {
     inner: Mutex<Inner>,
     told: Condvar,
     /// `None` if the system or the file system offers no watch.
@@ -50,7 +51,7 @@ pub(crate) struct News {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rings(u64);
 
-impl News {
+impl Wakeups {
     /// Watches the end word and this many slots. The caller checks the log after this.
     pub(crate) fn listen(&self, files: &Files, writers: u32) {
         let watch = self.watch.get_or_init(|| {
@@ -103,16 +104,15 @@ impl News {
         Ok(false)
     }
 
-    /// Waits until [`News::ring`] is called, or for `time`.
+    /// Waits until [`Wakeups::ring`] is called, or for `time`.
     pub(crate) fn wait_for_ring(&self, time: Duration, rings: Rings) {
-        let until = Instant::now() + time;
+        let until = Deadline::after(time);
         let mut inner = self.inner.lock();
         while inner.rings == rings.0 {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
+            match self.told.wait_until(inner, until) {
+                Some(woken) => inner = woken,
+                None => return,
             }
-            inner = self.told.wait_for(inner, left);
         }
     }
 

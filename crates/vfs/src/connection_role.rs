@@ -6,7 +6,7 @@ use densite_sqlite::ffi;
 use std::sync::Arc;
 
 /// A connection's membership in an [`OpenFile`]. The file is known once the store has opened it.
-pub(crate) struct Member {
+pub(crate) struct ConnectionRole {
     /// This is the background worker's own file, not a connection's.
     is_worker: bool,
     /// The lock that SQLite holds through this file, `LOCK_...`.
@@ -18,10 +18,10 @@ pub(crate) struct Member {
     is_wal_user: bool,
 }
 
-impl Member {
+impl ConnectionRole {
     /// For a connection of the application, or for the worker.
-    pub(crate) fn new(is_worker: bool) -> Member {
-        Member {
+    pub(crate) fn new(is_worker: bool) -> ConnectionRole {
+        ConnectionRole {
             is_worker,
             level: ffi::LOCK_NONE,
             has_published: false,
@@ -73,7 +73,7 @@ impl Member {
         self.open_file.as_ref().map(|file| file.neighbours())
     }
 
-    /// Joins the connections that have `file` open; `uses_wal` as for [`Member::count_wal_user`].
+    /// Joins the connections that have `file` open; `uses_wal` as for [`ConnectionRole::count_wal_user`].
     pub(crate) fn join(&mut self, file: Arc<OpenFile>, uses_wal: bool) {
         if let Some(before) = &self.open_file {
             before.neighbours().moved(self.level, ffi::LOCK_NONE);

@@ -7,9 +7,10 @@
 //! find a database locked for ever, or read without a lock. No lock is used here, because it would
 //! itself be copied.
 
+use densite_disk::wait::{Retry, pause};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The number of our threads that are inside.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
@@ -48,7 +49,7 @@ pub fn enter() -> Inside {
             return inside;
         }
         drop(inside);
-        std::thread::sleep(STEP);
+        pause(STEP);
     }
 }
 
@@ -75,10 +76,8 @@ unsafe extern "C" {
 
 unsafe extern "C" fn before() {
     FORKING.fetch_add(1, Ordering::SeqCst);
-    let until = Instant::now() + FORK_WAIT;
-    while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < until {
-        std::thread::sleep(STEP);
-    }
+    let retry = Retry::within(FORK_WAIT).every(STEP);
+    while INSIDE.load(Ordering::SeqCst) > 0 && retry.again() {}
 }
 
 unsafe extern "C" fn after() {
@@ -94,6 +93,7 @@ unsafe extern "C" fn in_child() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     #[test]
     fn a_fork_waits_for_threads_inside_and_new_ones_wait_for_the_fork() {
