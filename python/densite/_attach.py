@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 _lock = allocate_lock()
+#: The oldest version of SQLite that Densite works with.
+_OLDEST = (3, 37, 2)
 #: Attached modules, by name.
 _attached: set[str] = set()
 
@@ -128,6 +130,7 @@ def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
 
 def _register(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
     """Registers the extension's entry point with the SQLite of a driver."""
+    _check_version(module, library.sqlite3_libversion().decode())
     entry = ctypes.cast(ctypes.CDLL(path).sqlite3_densite_init, ctypes.c_void_p)
     library.sqlite3_auto_extension.argtypes = [ctypes.c_void_p]
     library.sqlite3_cancel_auto_extension.argtypes = [ctypes.c_void_p]
@@ -140,6 +143,13 @@ def _register(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
         library.sqlite3_cancel_auto_extension(entry)
 
 
+def _check_version(module: ModuleType, version: str) -> None:
+    """Raises an exception if this version of a driver's SQLite is too old for Densite."""
+    if tuple(map(int, version.split("."))) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise _not_supported(module, f"{module.__name__}: Densite needs SQLite {oldest} or newer, and this is {version}; use a newer SQLite")
+
+
 def _load(module: ModuleType, path: str) -> None:
     """The ordinary way: through a connection that can load extensions."""
 
@@ -147,6 +157,7 @@ def _load(module: ModuleType, path: str) -> None:
         con = module.connect(name)
         try:
             con.enable_load_extension(True)
+            _check_version(module, con.execute("SELECT sqlite_version()").fetchone()[0])
             con.load_extension(path)
         except AttributeError:
             con.close()
@@ -166,6 +177,7 @@ def _load_into_apsw(apsw: ModuleType, path: str) -> None:
     def connect(name: str) -> Any:
         con = apsw.Connection(name)
         con.enable_load_extension(True)
+        _check_version(apsw, con.execute("SELECT sqlite_version()").fetchone()[0])
         con.load_extension(path)
         return con
 
@@ -174,12 +186,7 @@ def _load_into_apsw(apsw: ModuleType, path: str) -> None:
 
 def _prime(module: ModuleType, connect: Any) -> None:
     """Opens the connection that registers the extension with SQLite, and checks that it did."""
-    try:
-        con = connect(":memory:")
-    except Exception as error:
-        if "3.37.2" in str(error):
-            raise _not_supported(module, f"{module.__name__}: {error}") from error
-        raise
+    con = connect(":memory:")
     try:
         version, path = con.execute("SELECT densite_version(), densite_library()").fetchone()
     finally:

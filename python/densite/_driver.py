@@ -42,16 +42,28 @@ def cursor_of(con: Any, module: Any) -> Any:
     cursor = plain_cursor(con, module)
     try:
         cursor.execute("SELECT densite_host()").fetchall()
-    except module.Error as error:
+    except (module.InterfaceError, module.ProgrammingError) as error:
+        # SQLITE_MISUSE, because the connection was opened before a fork. Its class depends on the
+        # driver's version.
         cursor.close()
-        if "belongs to process" in str(error):
-            raise module.ProgrammingError(str(error)) from None
-        if "no such function" not in str(error):
+        raise module.ProgrammingError(str(error)) from None
+    except module.Error:
+        knows = _knows(cursor, "densite_host", module)
+        cursor.close()
+        if knows:
             raise
         raise module.NotSupportedError(
             "this connection was opened before densite.attach(); open it again with densite.connect, or open it after densite.attach()"
         ) from None
     return cursor
+
+
+def _knows(cursor: Any, function: str, module: Any) -> bool:
+    """Whether a connection has a function. If SQLite does not answer, it is taken to have it."""
+    try:
+        return bool(cursor.execute("SELECT count(*) FROM pragma_function_list WHERE name = ?", (function,)).fetchall()[0][0])
+    except module.Error:
+        return True
 
 
 def plain_cursor(con: Any, module: Any) -> Any:

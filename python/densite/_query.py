@@ -85,28 +85,23 @@ class Result:
                     raise self._module.ProgrammingError(f"keys has a column twice: {', '.join(kept.names)}; give each column its own name")
                 kept.sort([(i, 0) for i in range(len(kept.names))])
                 self._sql = _with_keys(sql, kept)
+                kept.hand_over(self._query)
             named = hasattr(parameters, "keys")
             values = _values(parameters, self._module)
             # Reading tuples needs them again. An iterator is consumed by now, so its values are
             # kept.
             self._parameters = parameters if named else values
-            self._compile(values, named, kept)
-            if kept is not None:
-                kept.hand_over(self._query)
+            self._compile(values, named)
         except BaseException:
             if kept is not None:
                 kept.release()
             self._end()
             raise
 
-    def _compile(self, values: List[Any], named: bool, kept: Optional[Set]) -> None:
+    def _compile(self, values: List[Any], named: bool) -> None:
         marks = ", ".join("?" * (3 + len(values)))
         try:
             self._cursor.execute(f"SELECT densite_query({marks})", (self._query, self._sql, int(named), *values)).fetchall()
-        except self._module.OperationalError as error:
-            if kept is not None and "no such column" in str(error):
-                raise type(error)(f"{error}; keys has the columns {', '.join(kept.names)}") from None
-            raise
         except (self._module.InterfaceError, self._module.ProgrammingError) as error:
             # The class for a refused call depends on the driver's version. Its message counts the
             # parameters of densite_query, not those of the caller.

@@ -67,8 +67,8 @@ class Subscription:
             alone(con, self._module, "a subscriber is added")
             try:
                 self._acked = with_log(cursor, lambda: int(self._ask("SELECT densite_subscribe(?, ?)", name, start)))
-            except self._module.OperationalError as error:
-                if "already" not in str(error):
+            except self._module.OperationalError:
+                if not self._exists():
                     raise
                 # Acknowledging row 0 changes nothing and returns the position.
                 self._acked = int(self._ask("SELECT densite_ack(?, 0)", name))
@@ -185,6 +185,14 @@ class Subscription:
     def _check_open(self) -> None:
         if not self._open:
             raise failure(self._module.ProgrammingError, f"the subscription {self.name} is closed; call densite.subscribe to continue")
+
+    def _exists(self) -> bool:
+        """Whether the log has this subscriber. An error that has kept it from being added can also
+        keep this from being known."""
+        try:
+            return bool(self._ask("SELECT count(*) FROM densite_subscribers() WHERE name = ? AND feed = 'log' AND NOT dropped", self.name))
+        except self._module.OperationalError:
+            return False
 
     def _a_cursor(self) -> ContextManager[Any]:
         return closed_after(plain_cursor(self._con, self._module), self._module)

@@ -168,6 +168,22 @@ class Attach(Files):
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         self.assertRegex(run.stdout, "the SQLite of hidden .* is hidden .* pysqlite3 and apsw work")
 
+    def test_a_driver_with_an_old_sqlite_is_refused(self):
+        program = (
+            "import densite, densite._attach as a, sqlite3\n"
+            "a._library_behind = lambda module: None\n"
+            "class Con:\n"
+            "    def enable_load_extension(self, on): pass\n"
+            "    def execute(self, sql): return self\n"
+            "    def fetchone(self): return ('3.37.1',)\n"
+            "    def close(self): pass\n"
+            "class Driver: __name__ = 'old'; connect = staticmethod(lambda name: Con())\n"
+            "try: densite.attach(Driver())\n"
+            "except sqlite3.NotSupportedError as e: print(e)\n"
+        )
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        self.assertEqual(run.stdout, "old: Densite needs SQLite 3.37.2 or newer, and this is 3.37.1; use a newer SQLite\n")
+
     def test_an_object_that_is_not_a_driver_is_refused(self):
         for odd in (5, "sqlite3", types.ModuleType("odd"), self.memory()):
             with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is not the module of a driver for SQLite; the sqlite3 module"):

@@ -3,10 +3,10 @@
 //! A driver calls `densite_query(handle, sql, named, …)` on its own connection. So the driver has
 //! checked that the connection is open and used from the right thread.
 
-use crate::query::Query;
+use crate::query::{Kept, Query};
 use crate::{Error, Result};
 use densite_disk::sync::Mutex;
-use densite_sqlite::{Code, Connection, PerProcess, Value, create_function, ffi};
+use densite_sqlite::{Code, CompileError, Connection, PerProcess, Value, create_function, ffi};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,15 @@ const NAMED: i64 = 1;
 /// ([`Query::for_one_thread`]).
 pub const ONE_THREAD: i64 = 2;
 
-type Entry = Arc<Mutex<Option<Query>>>;
+/// What is registered under a handle.
+enum State {
+    /// The sets of columns that the statement will read.
+    Reserved(Vec<Kept>),
+    Compiled(Query),
+    Taken,
+}
+
+type Entry = Arc<Mutex<State>>;
 static NEXT: AtomicI64 = AtomicI64::new(1);
 /// Empty in a forked child: the statements belong to its parent.
 static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
@@ -25,7 +33,8 @@ static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
 /// A handle for a query, which `SELECT densite_query(handle, sql, …)` fills.
 pub fn reserve() -> i64 {
     let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-    QUERIES.get().lock().insert(handle, Arc::default());
+    let entry = Arc::new(Mutex::new(State::Reserved(Vec::new())));
+    QUERIES.get().lock().insert(handle, entry);
     handle
 }
 
@@ -34,21 +43,49 @@ fn entry(handle: i64) -> Result<Entry> {
     found.ok_or_else(|| unknown(handle))
 }
 
-fn fill(handle: i64, query: Query) -> Result<()> {
-    *entry(handle)?.lock() = Some(query);
+fn fill(handle: i64, mut query: Query) -> Result<()> {
+    let entry = entry(handle)?;
+    let mut state = entry.lock();
+    if let State::Reserved(sets) = &mut *state {
+        query.keep(std::mem::take(sets));
+    }
+    *state = State::Compiled(query);
     Ok(())
 }
 
-/// Gives a query a set of columns, which it releases at its end.
+/// Gives a query, before its statement is compiled, the set of columns that the statement reads. The
+/// query releases the set at its end.
 ///
 /// # Errors
-/// [`Error::Misuse`] if there is no such query, or its statement failed to compile.
+/// [`Error::Misuse`] if there is no such query, or its statement is compiled.
 pub fn keep(handle: i64, columns: i64) -> Result<()> {
-    let entry = entry(handle)?;
-    let mut query = entry.lock();
-    let query = query.as_mut().ok_or_else(gone)?;
-    query.keep(columns);
+    match &mut *entry(handle)?.lock() {
+        State::Reserved(sets) => sets.push(Kept::new(columns)),
+        State::Compiled(_) | State::Taken => return Err(gone()),
+    }
     Ok(())
+}
+
+/// The error of a statement that does not compile. For a missing column it names those of the keys.
+fn explain(handle: i64, mut error: densite_sqlite::Error) -> densite_sqlite::Error {
+    if let Ok(entry) = entry(handle)
+        && let State::Reserved(sets) = &*entry.lock()
+        && !sets.is_empty()
+    {
+        let names: Vec<String> = sets.iter().flat_map(Kept::names).collect();
+        error.message = explained(error.message, &names);
+    }
+    error
+}
+
+/// SQLite's message for a statement with a table `keys` of columns with these names.
+pub fn explained(message: String, names: &[String]) -> String {
+    match CompileError::of(&message) {
+        Some(CompileError::NoColumn) => {
+            format!("{message}; keys has the columns {}", names.join(", "))
+        }
+        _ => message,
+    }
 }
 
 /// Takes a query out of the registry, because it is read once.
@@ -57,8 +94,14 @@ pub fn keep(handle: i64, columns: i64) -> Result<()> {
 /// [`Error::Misuse`] if there is no such query, or it was already taken.
 pub fn take(handle: i64) -> Result<Query> {
     let entry = entry(handle)?;
-    let query = entry.lock().take();
-    query.ok_or_else(gone)
+    let mut state = entry.lock();
+    match std::mem::replace(&mut *state, State::Taken) {
+        State::Compiled(query) => Ok(query),
+        other => {
+            *state = other;
+            Err(gone())
+        }
+    }
 }
 
 /// Frees the handle, and ends a statement that was not taken.
@@ -112,7 +155,7 @@ pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
                 fill(handle, query)
             };
             run().map(|()| Value::Null).map_err(|error| match error {
-                Error::Sqlite(error) => error,
+                Error::Sqlite(error) => explain(handle, error),
                 other => densite_sqlite::Error::new(Code::MISUSE, other.to_string()),
             })
         },

@@ -26,18 +26,35 @@ pub struct Query {
     /// The first batch, read to find the types.
     first: Option<Batch>,
     rows: u64,
-    /// Sets of columns that the statement reads, to be released at the end.
-    keeps: Vec<i64>,
+    /// Sets of columns that the statement reads.
+    keeps: Vec<Kept>,
+}
+
+/// A registered set of columns. Dropping releases it; if another statement reads it, it stays
+/// registered.
+pub(crate) struct Kept(i64);
+
+impl Kept {
+    pub(crate) fn new(columns: i64) -> Kept {
+        Kept(columns)
+    }
+
+    /// The names of the columns, if the set is registered.
+    pub(crate) fn names(&self) -> Vec<String> {
+        sets::get(self.0).map_or_else(|_| Vec::new(), |set| set.names().to_vec())
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = sets::release(self.0);
+    }
 }
 
 impl Drop for Query {
     fn drop(&mut self) {
-        // The statement is dropped first: a set cannot be released while it is read.
+        // A set cannot be released while the statement reads it.
         self.end();
-        for set in self.keeps.drain(..) {
-            // A set that another statement is reading stays registered.
-            let _ = sets::release(set);
-        }
     }
 }
 
@@ -158,9 +175,9 @@ impl Query {
             .spawn(move || drop(self));
     }
 
-    /// Gives the query a registered set of columns, which its statement reads.
-    pub(crate) fn keep(&mut self, columns: i64) {
-        self.keeps.push(columns);
+    /// Gives the query registered sets of columns, which its statement reads.
+    pub(crate) fn keep(&mut self, sets: Vec<Kept>) {
+        self.keeps.extend(sets);
     }
 
     /// The columns' names.

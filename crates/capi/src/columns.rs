@@ -61,7 +61,8 @@ pub unsafe extern "C" fn densite_columns_add(
     answer(|| {
         // SAFETY: the caller's string and structure.
         let (name, column) = unsafe { (text("name", name)?, column.as_ref()) };
-        let column = column.ok_or_else(|| Failure::misuse("column is NULL"))?;
+        let column =
+            column.ok_or_else(|| Failure::misuse("column is NULL; give a densite_column"))?;
         if usize::try_from(column.size).ok() != Some(size_of::<Column>()) {
             return Err(Failure::misuse(
                 "the size of the column is not that of this version's densite_column",
@@ -113,7 +114,7 @@ unsafe fn chunk(name: &str, column: &Column) -> Result<Chunk> {
                 match column.values.is_null() && rows > 0 {
                     true => {
                         return Err(Failure::misuse(format!(
-                            "the values of column {name} are NULL"
+                            "the values of column {name} are NULL; give an array, or 0 rows"
                         )));
                     }
                     false if stride == 0 => kept(column.values.cast(), rows, copy),
@@ -230,10 +231,13 @@ pub unsafe extern "C" fn densite_columns_sort(
     was_sorted: *mut c_int,
 ) -> c_int {
     answer(|| {
-        let n = usize::try_from(n)
-            .map_err(|_| Failure::misuse(format!("there are {n} keys to sort by")))?;
+        let n = usize::try_from(n).map_err(|_| {
+            Failure::misuse(format!("there are {n} keys to sort by; give 0 or more"))
+        })?;
         if keys.is_null() && n > 0 {
-            return Err(Failure::misuse("keys is NULL"));
+            return Err(Failure::misuse(format!(
+                "keys is NULL; give an array of {n} keys, or 0 keys"
+            )));
         }
         let key = |i: usize| {
             // SAFETY: one of the caller's `n` keys.

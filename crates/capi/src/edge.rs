@@ -21,7 +21,7 @@ pub(crate) unsafe fn bytes<'a>(text: *const c_char) -> Option<&'a [u8]> {
 pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str> {
     // SAFETY: the caller guarantees it.
     let bytes = unsafe { bytes(text) };
-    let bytes = bytes.ok_or_else(|| Failure::misuse(format!("{what} is NULL")))?;
+    let bytes = bytes.ok_or_else(|| Failure::misuse(format!("{what} is NULL; give a text")))?;
     std::str::from_utf8(bytes).map_err(|_| Failure::misuse(format!("{what} is not UTF-8")))
 }
 
@@ -32,7 +32,7 @@ pub(crate) unsafe fn text<'a>(what: &str, text: *const c_char) -> Result<&'a str
 pub(crate) unsafe fn path<'a>(what: &str, text: *const c_char) -> Result<&'a Path> {
     // SAFETY: the caller guarantees it.
     let path = unsafe { optional_path(text) };
-    path.ok_or_else(|| Failure::misuse(format!("{what} is NULL")))
+    path.ok_or_else(|| Failure::misuse(format!("{what} is NULL; give a text")))
 }
 
 /// A path, or `None` for null.

@@ -138,7 +138,7 @@ pub(crate) fn value_or<T>(
             code: ERROR,
             kind: "internal",
             sqlite_code: densite_sqlite::Code::INTERNAL.0,
-            message: "densite: internal error".to_owned(),
+            message: densite_sqlite::INTERNAL_ERROR.to_owned(),
             details: json!({}),
         })
     });

@@ -11,8 +11,8 @@ pub extern "C" fn densite_query_new() -> i64 {
     number(|| Ok(queries::reserve()))
 }
 
-/// `densite_query_keep`: gives the query a set of columns that its statement reads; the query
-/// releases the set at its end.
+/// `densite_query_keep`: gives the query, before its statement is compiled, a set of columns that the
+/// statement reads; the query releases the set at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_query_keep(handle: i64, columns: i64) -> c_int {
     answer(|| Ok(queries::keep(handle, columns)?))
@@ -26,7 +26,9 @@ pub extern "C" fn densite_query_keep(handle: i64, columns: i64) -> c_int {
 pub unsafe extern "C" fn densite_query_stream(handle: i64, out: *mut ArrowArrayStream) -> c_int {
     answer(|| {
         if out.is_null() {
-            return Err(Failure::misuse("out is NULL"));
+            return Err(Failure::misuse(
+                "out is NULL; give an ArrowArrayStream to fill",
+            ));
         }
         let stream = stream_of(queries::take(handle)?, |error| {
             // The failure is kept for the thread that reads the stream.

@@ -4,6 +4,7 @@ use crate::exit::exit_code;
 use crate::out::{self, Object};
 use serde_json::{Value, json};
 use std::io;
+use std::path::Path;
 
 /// The result of a verb: its exit code, or the failure.
 pub(crate) type Outcome = Result<u8, Failure>;
@@ -26,6 +27,18 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// The failure of a directory that was named as a database and has replicas right below it.
+    pub(crate) fn of_replicas(directory: &Path) -> Option<Failure> {
+        let below = densite_tools::replica::below(directory)?;
+        let path = directory.display();
+        Some(Failure::Other(
+            "is_directory",
+            5,
+            format!("{path} is a directory, not a database; {below}"),
+            json!({ "path": path.to_string() }),
+        ))
+    }
+
     /// Prints the failure, and returns the exit code.
     pub(crate) fn report(self, object: Object) -> u8 {
         match self {
@@ -41,9 +54,10 @@ impl Failure {
             }
             Failure::Closed => 0,
             Failure::Reported(code) => code,
-            Failure::Output(e) => {
-                Failure::Unprinted(format!("cannot write the output: {e}")).report(object)
-            }
+            Failure::Output(e) => Failure::Unprinted(format!(
+                "cannot write the output: {e}; check where it goes, and run this again"
+            ))
+            .report(object),
             Failure::Unprinted(text) => {
                 out::failure(Object::None, "io", 1, &text, json!({}));
                 1
@@ -58,7 +72,11 @@ impl Failure {
 
 impl From<densite_tools::Error> for Failure {
     fn from(e: densite_tools::Error) -> Failure {
-        Failure::Library(e)
+        let of_replicas = match &e {
+            densite_tools::Error::IsDirectory { path } => Failure::of_replicas(path),
+            _ => None,
+        };
+        of_replicas.unwrap_or(Failure::Library(e))
     }
 }
 

@@ -105,6 +105,7 @@ fn json_arrays_and_objects_one_after_another() {
     for (text, code, words) in [
         ("[{\"a\":1},{\"a\":", 5, "row 2: is cut off"),
         ("[{\"a\":1},{\"a\":]", 1, "row 2: is not JSON"),
+        ("[{\"a\":1},{\"a\":1-", 1, "row 2: is not JSON"),
         ("[{\"a\":1}", 5, "array has no end"),
         (
             "[{\"a\":1} {\"a\":2}]",

@@ -107,6 +107,21 @@ fn replicas_below_a_directory_are_named() {
             "{url}: the replica here is below this: one.db; name one, as in {url}/one.db, or"
         ));
     }
+    let with_slash = format!("{url}/");
+    for arguments in [
+        &["info", &url][..],
+        &["info", &with_slash],
+        &["check", &url],
+        &["sql", &url, "SELECT 1"],
+        &["sql", &with_slash, "SELECT 1"],
+    ] {
+        densite(arguments)
+            .expect(5)
+            .says("is a directory, not a database; the replica here is below this: one.db")
+            .says(&format!("name one, as in {url}/one.db/, or"))
+            .says(&format!("densite restore {url} DIRECTORY/"));
+    }
+    densite(&["sql", &format!("{url}/one.db/"), "SELECT 1"]).expect(0);
     std::fs::create_dir(format!("{url}/folder")).expect("made");
     for n in 0..12 {
         let other = at(&dir, &format!("b{n:02}.db"));

@@ -120,6 +120,25 @@ fn a_whole_database_is_saved_with_everything() {
     }
 }
 
+/// Each verb that reads a Densite file without its beginning names the one that saves it.
+#[track_caller]
+fn without_beginning(db: &str) {
+    for args in [
+        &["check", db][..],
+        &["info", db],
+        &["compress", db],
+        &["sql", db, "SELECT * FROM long"],
+    ] {
+        let ran = densite(args).expect(5).says("densite salvage can read");
+        assert!(ran.err.contains("its beginning is lost"), "{ran:?}");
+        assert!(!ran.err.contains("not a SQLite database"), "{ran:?}");
+    }
+    assert_eq!(
+        densite(&["info", db, "--json"]).json()["error"]["kind"],
+        "damaged"
+    );
+}
+
 /// Pages are found by their frames if the parts of the file that lead to them are lost.
 #[test]
 fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
@@ -141,6 +160,9 @@ fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
         let mut bytes = whole.clone();
         bytes[range.clone()].fill(byte);
         fs::write(&a, bytes).expect("written");
+        if range == (0..16384) {
+            without_beginning(&a);
+        }
         let said = salvage(&a, &b).expect(5).json();
         assert_eq!(said["by_frames"], true, "{range:?}: {said}");
         same(&content(&b), &wanted, &format!("{range:?}"));
@@ -151,6 +173,11 @@ fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
     }
     // A file of something else has no pages.
     fs::write(&a, [0x5a; 50_000]).expect("written");
+    for verb in ["info", "check"] {
+        densite(&[verb, &a])
+            .expect(5)
+            .says("is not a SQLite database");
+    }
     densite(&["salvage", &a, &b])
         .expect(5)
         .says("is not a SQLite database");

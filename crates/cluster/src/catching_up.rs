@@ -22,8 +22,7 @@ pub(super) fn apply_all(
     connection: &Connection,
     stream: &dyn Stream,
 ) -> Result<()> {
-    let log = session.database_log(connection)?;
-    let log = log.ok_or_else(|| refused("the database has no log"))?;
+    let log = session.existing_log(connection)?;
     let last = stream.extent().map_err(of_stream)?.last;
     let retry = Retry::within(PATIENCE);
     loop {

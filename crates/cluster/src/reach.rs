@@ -2,7 +2,7 @@
 
 use crate::member::running::Running;
 use crate::member::tables::{Membership, of_stream};
-use densite_ingest::parts::{Session, refused};
+use densite_ingest::parts::Session;
 use densite_sqlite::{Connection, Result};
 use densite_stream::Stream;
 use std::sync::Arc;
@@ -19,8 +19,7 @@ pub(super) fn reach(
     session: &Session,
     connection: &Connection,
 ) -> Result<Reached> {
-    let log = session.database_log(connection)?;
-    let log = log.ok_or_else(|| refused("the database has no log"))?;
+    let log = session.existing_log(connection)?;
     if let Some(reason) = member.stands_still(log.open()) {
         return Err(reason);
     }

@@ -8,7 +8,7 @@
 use super::chosen;
 use super::words::names;
 use densite_ingest::parts::{is_ours, tables_of};
-use densite_sqlite::{Code, Connection, Result, Value, quoted};
+use densite_sqlite::{Code, CompileError, Connection, Result, Value, quoted};
 use std::collections::BTreeSet;
 
 /// Functions that give different values on different members.
@@ -38,8 +38,6 @@ pub(super) const TIME: [&str; 7] = [
     "unixepoch",
     "timediff",
 ];
-/// What only the application has, in SQLite's error messages.
-const MISSING: [&str; 4] = ["function", "collation", "module", "tokenizer"];
 /// What to do about calls of functions.
 const REMEDY: &str = "let the application compute the value, and use what SQLite alone has";
 /// The function of the triggers that guard the tables.
@@ -80,7 +78,8 @@ pub(super) fn different(connection: &Connection) -> Result<Vec<String>> {
                 }
                 Err(e) if e.code.primary() == Code::ERROR => {
                     // Others, such as a table that is missing, are the same on all members.
-                    let is_missing = MISSING.iter().any(|what| e.message.contains(what));
+                    let lacking = e.compile_error();
+                    let is_missing = lacking.is_some_and(CompileError::is_of_the_connection);
                     if is_missing && seen.insert(e.message.clone()) {
                         found.push(format!(
                             "{table} cannot be written with what SQLite alone has: {}: {REMEDY}",

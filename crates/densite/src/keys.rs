@@ -6,8 +6,8 @@
 use crate::insert::list;
 use crate::set::Registered;
 use crate::{Columns, Error, Result};
-use densite_bulk::{Collation, SortKey};
-use densite_sqlite::quoted;
+use densite_bulk::{Collation, SortKey, queries::explained};
+use densite_sqlite::{CompileError, quoted};
 
 /// A statement with a table of keys.
 pub(crate) struct Keyed {
@@ -60,24 +60,16 @@ impl Keyed {
 
     /// The error of a statement that does not compile, in terms of the caller's statement `own`.
     pub(crate) fn explain(&self, error: rusqlite::Error, own: &str) -> rusqlite::Error {
-        let explain = |message: String| match message.starts_with("no such column") {
-            true => format!(
-                "{message}; keys has the columns {}",
-                self.keys.names().join(", ")
-            ),
-            false => message,
-        };
+        let explain = |message: String| explained(message, self.keys.names());
         match error {
             rusqlite::Error::SqlInputError {
                 error, msg, offset, ..
-            } if !msg.starts_with("no such table: densite_columns") => {
-                rusqlite::Error::SqlInputError {
-                    error,
-                    msg: explain(msg),
-                    sql: own.to_owned(),
-                    offset: self.own_offset(offset, own),
-                }
-            }
+            } if !lacks_densite(&msg) => rusqlite::Error::SqlInputError {
+                error,
+                msg: explain(msg),
+                sql: own.to_owned(),
+                offset: self.own_offset(offset, own),
+            },
             rusqlite::Error::SqliteFailure(code, Some(message)) => {
                 rusqlite::Error::SqliteFailure(code, Some(explain(message)))
             }
@@ -97,6 +89,11 @@ impl Keyed {
         };
         i32::try_from(own).unwrap_or(offset)
     }
+}
+
+/// Whether the connection does not have the table of columns.
+fn lacks_densite(message: &str) -> bool {
+    matches!(CompileError::of(message), Some(CompileError::NoTable(name)) if name.starts_with("densite_columns"))
 }
 
 fn check(names: &[String]) -> Result<()> {

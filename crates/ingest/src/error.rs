@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 pub fn from_log(dir: &Path, error: log::Error) -> Error {
     let code = match &error {
         log::Error::Full(_) => Code::FULL,
+        log::Error::Io(e) if e.kind == densite_disk::ErrorKind::TooManyFiles => {
+            Code::CANTOPEN.explained()
+        }
         log::Error::Io(e) => e.op.into(),
         log::Error::SyncFailed(_) => Code::IOERR_FSYNC,
-        log::Error::Damaged { .. } => Code::CORRUPT,
+        log::Error::Damaged { .. } => Code::CORRUPT.explained(),
         log::Error::TooLarge { .. } => Code::TOOBIG,
         log::Error::Forked => Code::MISUSE,
         log::Error::Locked { .. } => Code::BUSY,
@@ -58,6 +61,13 @@ pub(crate) fn unnamed(dir: &Path) -> Error {
          To begin a new log, close the database everywhere, move this one away, and make the ingest tables again",
         dir.display()
     ))
+}
+
+/// The error of a function that needs a log, in a database that has none.
+pub fn no_log() -> Error {
+    refused(
+        "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
+    )
 }
 
 /// An error with this message.

@@ -49,7 +49,7 @@ pub mod parts {
     pub use crate::database::database_file::DatabaseFile;
     pub use crate::database::open_log::OpenLog;
     pub use crate::database::position::{StreamPlace, last_reject, log_of, rejects};
-    pub use crate::error::refused;
+    pub use crate::error::{no_log, refused};
     pub use crate::log::backpressure::LOOK_EVERY;
     pub use crate::schema::expression::{Token, tokens};
     pub use crate::schema::member_tables::lacks;

@@ -58,11 +58,16 @@ fn a_failed_read_skips_no_rows() {
             .expect("inserts");
     }
     let damage = Damage::at(&db, b"row number 3");
-    let said = con
+    let error = con
         .query_row("SELECT count(*) FROM t_in", [], |_| Ok(()))
-        .expect_err("damaged")
-        .to_string();
-    assert!(said.contains("densite log check"), "{said}");
+        .expect_err("damaged");
+    let code = error.sqlite_error().map(|e| e.extended_code);
+    assert_eq!(
+        code,
+        Some(densite_sqlite::Code::CORRUPT.explained().0),
+        "{error}"
+    );
+    assert!(error.to_string().contains("densite log check"), "{error}");
     drop(damage);
     assert_eq!(all(&con, "SELECT id FROM t_in"), ["1", "2", "3"]);
     drop(held);

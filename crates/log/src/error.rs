@@ -110,7 +110,7 @@ pub enum Error {
     #[error("the log was moved, removed, repaired or replaced since it was opened; open it again")]
     Replaced,
     /// The log is open for reading only.
-    #[error("the log is open for reading only")]
+    #[error("the log is open for reading only; open it for writing")]
     ReadOnly,
     /// Another process has the log open.
     #[error("another process has the log open; end it first")]
@@ -127,7 +127,7 @@ pub enum Error {
         holder: Option<u32>,
     },
     /// A wait for another process was interrupted. No row of the request is in the log.
-    #[error("waiting for another process that uses the log was interrupted")]
+    #[error("waiting for another process that uses the log was interrupted; try again")]
     Interrupted,
     /// The process was forked after it opened the log: open it again in the child.
     #[error("the log was opened before a fork; open it again in this process")]

@@ -148,7 +148,9 @@ impl fmt::Display for Problem {
             Problem::Changed => f.write_str(
                 "the file was replaced while it was open; close the database and open it again",
             ),
-            Problem::Condition => f.write_str("another process has written it meanwhile"),
+            Problem::Condition => f.write_str(
+                "another process has written it meanwhile; let one process at a time write it, and try again",
+            ),
             Problem::Certificate(why) => write!(
                 f,
                 "the server's certificate is not trusted ({why}); give its authority as ca_file=PATH or in SSL_CERT_FILE"
@@ -165,7 +167,13 @@ impl fmt::Display for Problem {
                 f,
                 "no connection ({why}); check the address, and HTTP_PROXY and HTTPS_PROXY if they are set"
             ),
-            Problem::Status(status) => write!(f, "the server answered with status {status}"),
+            Problem::Status(status @ 500..) => {
+                write!(f, "the server answered with status {status}; try again later")
+            }
+            Problem::Status(status) => write!(
+                f,
+                "the server answered with status {status}; check the URL, and what the server allows"
+            ),
             Problem::Timeout(time, last) => {
                 write!(f, "no complete answer within {} s", time.as_secs_f64())?;
                 match last {

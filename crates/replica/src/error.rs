@@ -113,6 +113,9 @@ pub enum Error {
     /// The database cannot be read.
     #[error("{0}")]
     Source(String),
+    /// The database cannot be read, because its own disk is full.
+    #[error("{0}")]
+    SourceFull(String),
     /// A stored page of the database is damaged, so it is not sent as a base. What the replica has
     /// stays.
     #[error(
@@ -120,11 +123,21 @@ pub enum Error {
     )]
     SourceDamaged(String),
     /// The database changes faster than it can be copied.
-    #[error("the database changes faster than it can be copied")]
+    #[error("the database changes faster than it can be copied; try again when it is written less")]
     TooFast,
     /// The caller stopped the work.
     #[error("stopped")]
     Stopped,
+}
+
+impl Error {
+    /// The error of a database that cannot be read, because its disk is full or for another reason.
+    pub fn source(message: String, is_full: bool) -> Error {
+        match is_full {
+            true => Error::SourceFull(message),
+            false => Error::Source(message),
+        }
+    }
 }
 
 /// Which restore points need a base that is lost, and what can be done.
@@ -165,12 +178,16 @@ fn head_lost(problem: &str, generations: &[String]) -> String {
 
 impl From<densite_log::Error> for Error {
     fn from(error: densite_log::Error) -> Error {
-        Error::Source(format!("the log of the database: {error}"))
+        let message = format!("the log of the database: {error}");
+        Error::source(message, matches!(error, densite_log::Error::Full(_)))
     }
 }
 
 impl From<densite_store::Error> for Error {
     fn from(error: densite_store::Error) -> Error {
-        Error::Source(error.to_string())
+        Error::source(
+            error.to_string(),
+            matches!(error, densite_store::Error::Full(_)),
+        )
     }
 }

@@ -18,18 +18,15 @@ const UNFINISHED: &str = ".densite-tmp";
 /// See the module's documentation.
 pub struct Folder {
     dir: Mutex<Box<dyn Dir>>,
-    /// For messages.
-    name: String,
     /// Held by a writer.
     lock: Option<Mutex<Box<dyn File>>>,
 }
 
 impl Folder {
-    /// A directory to read from. `name` is for messages.
-    pub fn reader(dir: Box<dyn Dir>, name: &str) -> Folder {
+    /// A directory to read from. Errors do not name it.
+    pub fn reader(dir: Box<dyn Dir>) -> Folder {
         Folder {
             dir: Mutex::new(dir),
-            name: name.to_owned(),
             lock: None,
         }
     }
@@ -39,11 +36,10 @@ impl Folder {
     /// # Errors
     /// [`Error::AnotherWriter`] if another process writes to it; [`Error::Bucket`], also if its file
     /// system has no working locks.
-    pub fn writer(dir: Box<dyn Dir>, name: &str) -> Result<Folder> {
-        let mut folder = Folder::reader(dir, name);
+    pub fn writer(dir: Box<dyn Dir>) -> Result<Folder> {
+        let mut folder = Folder::reader(dir);
         let open = || folder.dir().open(LOCK, OpenMode::Create);
-        let lock = open().map_err(|e| folder.failed(&e))?;
-        let failed = |e| folder.failed(&e);
+        let lock = open().map_err(failed)?;
         if !lock.try_lock(LockKind::Exclusive).map_err(failed)? {
             return Err(Error::AnotherWriter {
                 object: LOCK.to_owned(),
@@ -51,9 +47,9 @@ impl Folder {
         }
         let second = open().map_err(failed)?;
         if second.try_lock(LockKind::Exclusive).map_err(failed)? {
-            return Err(Error::Bucket(format!(
-                "{name}: locks do not work on this file system, so two writers could destroy the replica; use another directory"
-            )));
+            return Err(Error::Bucket(
+                "locks do not work on this file system, so two writers could destroy the replica; use another directory".to_owned(),
+            ));
         }
         folder.lock = Some(Mutex::new(lock));
         Ok(folder)
@@ -63,18 +59,13 @@ impl Folder {
         self.dir.lock()
     }
 
-    fn failed(&self, e: &densite_disk::Error) -> Error {
-        failed(&self.name, e)
-    }
-
     /// Whether this may write.
     fn may_write(&self) -> Result<()> {
         match &self.lock {
             Some(_) => Ok(()),
-            None => Err(Error::Bucket(format!(
-                "{}: it is open for reading",
-                self.name
-            ))),
+            None => Err(Error::Bucket(
+                "the directory is open for reading only; open it for writing".to_owned(),
+            )),
         }
     }
 
@@ -82,23 +73,21 @@ impl Folder {
         let file = match self.dir().open(name, OpenMode::Read) {
             Ok(file) => file,
             Err(e) if e.kind == ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(self.failed(&e)),
+            Err(e) => return Err(failed(e)),
         };
-        let len = file.len().map_err(|e| self.failed(&e))?;
+        let len = file.len().map_err(failed)?;
         Ok(Some((file, len)))
     }
 
     fn read(&self, file: &dyn File, offset: u64, len: u64) -> Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-        let n = file
-            .read_at(&mut bytes, offset)
-            .map_err(|e| self.failed(&e))?;
+        let n = file.read_at(&mut bytes, offset).map_err(failed)?;
         match n == bytes.len() {
             true => Ok(bytes),
-            false => Err(Error::Bucket(format!(
-                "{}: an object became shorter",
-                self.name
-            ))),
+            false => Err(Error::Bucket(
+                "an object became shorter while it was read; if this is a copy of the replica, wait until it is complete"
+                    .to_owned(),
+            )),
         }
     }
 
@@ -113,8 +102,8 @@ impl Folder {
         self.may_write()?;
         let temporary = format!("{name}{UNFINISHED}");
         let file = self.dir().open(&temporary, OpenMode::Create);
-        let file = file.map_err(|e| self.failed(&e))?;
-        file.set_len(0).map_err(|e| self.failed(&e))?;
+        let file = file.map_err(failed)?;
+        file.set_len(0).map_err(failed)?;
         Ok(FolderUpload {
             folder: self,
             file,
@@ -126,15 +115,15 @@ impl Folder {
     }
 }
 
-/// What is wrong with a directory, and what to do.
-fn failed(name: &str, e: &densite_disk::Error) -> Error {
+/// What is wrong with the directory, and what to do.
+fn failed(e: densite_disk::Error) -> Error {
     let advice = match e.kind {
         ErrorKind::Permission => "; check its owner and mode",
         ErrorKind::Full => "; free some disk space",
         ErrorKind::NotFound => "; check the path",
         _ => "",
     };
-    Error::Bucket(format!("{name}: {}{advice}", e.problem()))
+    Error::Bucket(format!("{}{advice}", e.problem()))
 }
 
 /// What a version of a small object is called: a hash of its bytes.
@@ -178,7 +167,7 @@ impl Bucket for Folder {
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
         self.may_write()?;
-        let exists = self.dir().exists(name).map_err(|e| self.failed(&e))?;
+        let exists = self.dir().exists(name).map_err(failed)?;
         match exists {
             true => Ok(None),
             false => self.put(name, bytes).map(Some),
@@ -201,7 +190,7 @@ impl Bucket for Folder {
         self.may_write()?;
         let dir = self.dir();
         match dir.remove(name).and_then(|()| dir.sync()) {
-            Err(e) if e.kind != ErrorKind::NotFound => Err(self.failed(&e)),
+            Err(e) if e.kind != ErrorKind::NotFound => Err(failed(e)),
             _ => Ok(()),
         }
     }
@@ -210,11 +199,9 @@ impl Bucket for Folder {
         let Some((file, len)) = self.open(name)? else {
             return Ok(None);
         };
-        let name = self.name.clone();
         Ok(Some(Arc::new(OpenObject {
             file: Mutex::new(file),
             len,
-            name,
         })))
     }
 
@@ -222,7 +209,7 @@ impl Bucket for Folder {
         let mut names = match self.dir().list() {
             // A directory that does not exist has no replica.
             Err(e) if e.kind == ErrorKind::NotFound && self.lock.is_none() => Vec::new(),
-            listed => listed.map_err(|e| self.failed(&e))?,
+            listed => listed.map_err(failed)?,
         };
         names.retain(|name| {
             name.starts_with(prefix)
@@ -237,7 +224,7 @@ impl Bucket for Folder {
                 Ok(len) => listed.push(Listed { name, len }),
                 // It was removed just now, or is a directory, which is no object.
                 Err(e) if matches!(e.kind, ErrorKind::NotFound | ErrorKind::NotAFile) => {}
-                Err(e) => return Err(self.failed(&e)),
+                Err(e) => return Err(failed(e)),
             }
         }
         Ok(listed)
@@ -248,14 +235,12 @@ impl Bucket for Folder {
 struct OpenObject {
     file: Mutex<Box<dyn File>>,
     len: u64,
-    /// The directory, for messages.
-    name: String,
 }
 
 impl RemoteObject for OpenObject {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.file.lock().read_at(buf, offset);
-        read.map_err(|e| failed(&self.name, &e))
+        read.map_err(failed)
     }
 
     fn len(&self) -> u64 {
@@ -280,14 +265,14 @@ impl FolderUpload<'_> {
             self.is_finished = true;
             dir.sync()
         });
-        done.map_err(|e| self.folder.failed(&e))
+        done.map_err(failed)
     }
 }
 
 impl Upload for FolderUpload<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let done = self.file.write_at(bytes, self.len);
-        done.map_err(|e| self.folder.failed(&e))?;
+        done.map_err(failed)?;
         self.len += bytes.len() as u64;
         Ok(())
     }

@@ -15,7 +15,7 @@ fn take_over() -> densite_replica::Options {
 fn a_directory_has_one_writer() {
     let disk = SimDisk::new(1);
     let first = bucket(&disk);
-    let second = Folder::writer(Box::new(disk.dir("/bucket")), "/bucket");
+    let second = Folder::writer(Box::new(disk.dir("/bucket")));
     assert!(matches!(second, Err(Error::AnotherWriter { .. })));
     drop(first);
     drop(bucket(&disk));
@@ -26,11 +26,8 @@ fn a_failure_of_a_directory_is_said_without_codes() {
     let disk = SimDisk::new(1);
     let folder = bucket(&disk);
     for (kind, said) in [
-        (FaultKind::Io, "/bucket: input/output error"),
-        (
-            FaultKind::Full,
-            "/bucket: the disk is full; free some disk space",
-        ),
+        (FaultKind::Io, "input/output error"),
+        (FaultKind::Full, "the disk is full; free some disk space"),
     ] {
         disk.fail(Fault::new(kind, OpSet::ALL));
         let failed = folder.create("x", b"x");

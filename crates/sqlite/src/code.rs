@@ -71,6 +71,7 @@ codes! {
     IOERR_LOCK = 10 | 15 << 8, "locking failed";
     IOERR_CLOSE = 10 | 16 << 8, "closing failed";
     IOERR_SHMMAP = 10 | 21 << 8, "mapping shared memory failed";
+    LOCKED_SHAREDCACHE = 6 | 1 << 8, "another connection of the shared cache locks the table";
     IOERR_DELETE_NOENT = 10 | 23 << 8, "there is no such file to delete";
     OK_LOAD_PERMANENTLY = 1 << 8, "loaded for good";
     READONLY_DBMOVED = 8 | 4 << 8, "the file was moved or replaced";
@@ -78,6 +79,24 @@ codes! {
     CANTOPEN_ISDIR = 14 | 2 << 8, "it is a directory";
     BUSY_RECOVERY = 5 | 1 << 8, "another process recovers the log";
     BUSY_SNAPSHOT = 5 | 2 << 8, "the snapshot is too old to write";
+}
+
+/// The detail of Densite's own extended codes. SQLite's own details are small numbers.
+const EXPLAINED: i32 = 0xde << 8;
+
+/// SQLite passes the extended code of a function or of a virtual table on to its caller
+/// (`sqlite3_extended_errcode`). So the caller knows without reading the message whether it is
+/// Densite's own.
+impl Code {
+    /// The code for an error whose message is Densite's own and says what to do.
+    pub const fn explained(self) -> Code {
+        Code((self.0 & 0xff) | EXPLAINED)
+    }
+
+    /// Whether the message of an error with this code is Densite's own and says what to do.
+    pub const fn is_explained(self) -> bool {
+        self.0 & !0xff == EXPLAINED
+    }
 }
 
 impl Code {

@@ -38,7 +38,10 @@ pub unsafe fn entry_point(
         Err(payload) => {
             // Dropping a payload can run code that panics, so it is leaked.
             std::mem::forget(payload);
-            Error::new(Code::ERROR, "densite: internal error while loading")
+            Error::new(
+                Code::ERROR,
+                "densite: internal error while loading, a bug; please report it",
+            )
         }
     };
     if !error.is_null() {

@@ -1,6 +1,6 @@
 //! Errors of calls into SQLite.
 
-use crate::Code;
+use crate::{Code, CompileError};
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -30,6 +30,11 @@ impl Error {
     /// Whether another connection holds a lock; the caller can try again later.
     pub fn is_busy(&self) -> bool {
         matches!(self.code.primary(), Code::BUSY | Code::LOCKED)
+    }
+
+    /// Why a statement does not compile, if SQLite's message says so.
+    pub fn compile_error(&self) -> Option<CompileError<'_>> {
+        CompileError::of(&self.message).filter(|_| self.code.primary() == Code::ERROR)
     }
 
     /// What is wrong and what to do, if a file could not be opened because too many are open.

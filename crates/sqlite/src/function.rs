@@ -3,7 +3,7 @@
 use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, RawValue};
-use crate::panic::{guard, guard_else};
+use crate::panic::{guard, guard_else, internal_error};
 use crate::statement::transient;
 use crate::value::{Value, ValueRef};
 use crate::{Code, Error, Result};
@@ -115,7 +115,7 @@ unsafe extern "C" fn call<const N: usize>(
     else {
         return;
     };
-    let failed = || Err(Error::new(Code::INTERNAL, "densite: internal error"));
+    let failed = || Err(internal_error());
     let answer = guard_else(api, &function.name, failed, || {
         // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
         let connection = unsafe { Connection::borrow(api, (api.raw().context_db_handle)(context)) };

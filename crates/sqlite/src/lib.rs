@@ -15,6 +15,7 @@ mod coalesced;
 mod code;
 mod collation;
 mod companions;
+mod compile_error;
 mod connection;
 mod detached;
 mod entry;
@@ -47,6 +48,7 @@ pub use coalesced::{WalProgress, coalesced_vfs, wal_progress};
 pub use code::Code;
 pub use collation::stand_in_for_collations;
 pub use companions::{Companions, SHM};
+pub use compile_error::CompileError;
 pub use connection::{Checkpointed, Connection, Running, TxnState, is_opened_by_densite};
 pub use detached::{Detached, Row};
 pub use entry::entry_point;
@@ -57,6 +59,7 @@ pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use loaded::{keep_loaded, library_path};
 pub use owned::OwnedStatement;
+pub use panic::INTERNAL_ERROR;
 pub use preupdate::{
     Observation, Observer, PreupdateFaults, RowChange, RowOp, preupdate_faults, provide_preupdate,
 };

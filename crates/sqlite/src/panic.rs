@@ -1,8 +1,17 @@
 //! Catches panics, so that no panic crosses into C.
 
-use crate::{Api, Code};
+use crate::{Api, Code, Error};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The message for a panic in a callback.
+pub const INTERNAL_ERROR: &str =
+    "densite: internal error, a bug; please report it with what SQLite's error log says";
+
+/// The error for a panic in a callback.
+pub(crate) fn internal_error() -> Error {
+    Error::new(Code::INTERNAL, INTERNAL_ERROR)
+}
 
 /// Runs a callback's body. A panic is logged through SQLite and gives `fallback`.
 pub(crate) fn guard<T>(api: Api, name: &str, fallback: T, body: impl FnOnce() -> T) -> T {

@@ -18,7 +18,7 @@ pub use faults::{PreupdateFaults, preupdate_faults};
 use crate::api::Api;
 use crate::connection::Connection;
 use crate::ffi::{Db, RawValue};
-use crate::panic::guard_else;
+use crate::panic::{guard_else, internal_error};
 use crate::value::ValueRef;
 use crate::{Code, Error, Result};
 use slots::Slots;
@@ -307,7 +307,7 @@ impl Observation {
         // SAFETY: only this thread uses the connection, and so its slot.
         let observed = unsafe { OBSERVED.get(self.connection) };
         if observed.is_none_or(|o| o.has_panicked.load(Ordering::Relaxed)) {
-            return Err(Error::new(Code::INTERNAL, "densite: internal error"));
+            return Err(internal_error());
         }
         match other.is_null() {
             true => Ok(()),

@@ -3,8 +3,8 @@
 use crate::common;
 
 use densite_sqlite::{
-    Backup, BackupStep, Code, Connection, Error, TxnState, Value, ValueRef, create_function,
-    create_table_function, ffi,
+    Backup, BackupStep, Code, CompileError, Connection, Error, TxnState, Value, ValueRef,
+    create_function, create_table_function, ffi,
 };
 
 fn memory() -> Connection {
@@ -142,6 +142,73 @@ fn a_function_sees_its_arguments_and_connection() {
         .expect_err("an error of ours");
     assert_eq!(error.code, Code::MISMATCH);
     assert_eq!(error.message, "twice: 100%s a number or text");
+}
+
+/// Callers tell Densite's errors apart by these codes.
+#[test]
+fn sqlite_passes_on_the_extended_code_of_a_function() {
+    for code in [
+        Code::CORRUPT.explained(),
+        Code::CANTOPEN.explained(),
+        Code::LOCKED,
+    ] {
+        let db = memory();
+        create_function(&db, "refuse", 0, 0, move |_, _| Err(Error::new(code, "no")))
+            .expect("registers");
+        for sql in [
+            "SELECT refuse()",
+            "BEGIN; CREATE TABLE t AS SELECT refuse()",
+        ] {
+            let error = db.exec(sql).expect_err(sql);
+            assert_eq!((error.code, &*error.message), (code, "no"), "{sql}");
+        }
+        assert_eq!(code.is_explained(), code != Code::LOCKED);
+    }
+    assert!(!Code::BUSY_SNAPSHOT.is_explained() && !Code::IOERR_SHMMAP.is_explained());
+}
+
+/// The messages are SQLite's own, so this test fails if a newer SQLite words them differently.
+#[test]
+fn sqlites_message_says_why_a_statement_does_not_compile() {
+    use CompileError as E;
+    let db = memory();
+    db.exec("CREATE TABLE t(a, b UNIQUE); CREATE VIEW v AS SELECT * FROM main.gone")
+        .expect("creates");
+    for (sql, reason) in [
+        ("SELECT 1 FROM gone", E::NoTable("gone")),
+        ("DELETE FROM main.gone", E::NoTable("main.gone")),
+        ("SELECT 1 FROM v", E::NoTable("main.gone")),
+        ("SELECT c FROM t", E::NoColumn),
+        ("SELECT t.c FROM t", E::NoColumn),
+        ("SELECT \"c\".a FROM t", E::NoColumn),
+        ("UPDATE t SET c = 1", E::NoColumn),
+        ("SELECT gone(a) FROM t", E::NoFunction),
+        ("SELECT abs(a, b) FROM t", E::NoFunction),
+        ("CREATE INDEX i ON t(gone(a))", E::NoFunction),
+        ("SELECT a COLLATE gone FROM t ORDER BY 1", E::NoCollation),
+        ("CREATE VIRTUAL TABLE x USING gone", E::NoModule),
+        (
+            "CREATE VIRTUAL TABLE x USING fts5(a, tokenize = 'gone')",
+            E::NoTokenizer,
+        ),
+        (
+            "INSERT INTO t VALUES (1, 2) ON CONFLICT(a) DO NOTHING",
+            E::NoUniqueKey,
+        ),
+    ] {
+        let error = db.exec(sql).expect_err(sql);
+        assert_eq!(error.compile_error(), Some(reason), "{sql}: {error}");
+    }
+    create_function(&db, "direct", 0, ffi::DIRECTONLY, |_, _| Ok(Value::Null)).expect("registers");
+    let sql = "CREATE VIEW w AS SELECT direct(); SELECT * FROM w";
+    let error = db.exec(sql).expect_err(sql);
+    assert_eq!(error.compile_error(), Some(E::NotTrusted), "{error}");
+    for sql in ["SELECT", "INSERT INTO t VALUES (1)"] {
+        assert_eq!(db.exec(sql).expect_err(sql).compile_error(), None, "{sql}");
+    }
+    // The text of a RAISE, or of a CHECK, is the application's.
+    let error = Error::new(Code::CONSTRAINT, "no such column: a");
+    assert_eq!(error.compile_error(), None);
 }
 
 #[test]

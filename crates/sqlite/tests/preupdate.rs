@@ -26,7 +26,7 @@ fn an_observer_that_panics_has_missed_a_change() {
         .exec("INSERT INTO t VALUES (1)")
         .expect("inserts");
     let error = observation.check(&connection).expect_err("it panicked");
-    assert_eq!(error.message, "densite: internal error");
+    assert_eq!(error.message, densite_sqlite::INTERNAL_ERROR);
     drop(observation);
     let observation = Observation::begin(&connection, Arc::new(Panics), true).expect("a hook");
     observation.check(&connection).expect("a new observer");

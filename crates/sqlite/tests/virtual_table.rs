@@ -219,7 +219,7 @@ impl TableCursor for Scan {
         match column {
             0 => Ok(ValueRef::Integer(*key)),
             _ if *value == Value::Text("unreadable".into()) => {
-                Err(Error::new(Code::CORRUPT, "the row is damaged"))
+                Err(Error::new(Code::CORRUPT.explained(), "the row is damaged"))
             }
             _ => Ok(value.as_ref()),
         }
@@ -325,13 +325,13 @@ fn errors_and_panics_are_the_statements() {
     let (code, message) = error("INSERT INTO t VALUES (13, 1)");
     assert_eq!(
         (code, &*message),
-        (Code::INTERNAL, "densite: internal error")
+        (Code::INTERNAL, densite_sqlite::INTERNAL_ERROR)
     );
     db.exec("INSERT INTO t VALUES (1, 'unreadable')")
         .expect("inserts");
     assert_eq!(
         error("SELECT max(v) FROM t"),
-        (Code::CORRUPT, "the row is damaged".into())
+        (Code::CORRUPT.explained(), "the row is damaged".into())
     );
     let direct = error("CREATE VIEW v AS SELECT * FROM temp.t; SELECT * FROM v");
     assert!(

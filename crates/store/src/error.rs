@@ -54,7 +54,7 @@ pub enum Error {
     )]
     Overwritten,
     /// The file is damaged: restore it from a backup.
-    #[error("damaged: {0}")]
+    #[error("damaged: {0}; run densite check and restore it from a backup")]
     Corrupt(Damage),
     /// The file has a newer format than this program can read.
     #[error(
@@ -70,7 +70,7 @@ pub enum Error {
     #[error("not a Densite file")]
     NotDensite,
     /// A write through a read-only handle.
-    #[error("the file is open read-only")]
+    #[error("the file is open for reading only; open it for writing")]
     ReadOnly,
     /// A setting that cannot be met.
     #[error("{0}")]

@@ -64,4 +64,4 @@ pub use reclaim::{ReclaimBudget, ReclaimNext, ReclaimStep, Reclaimed};
 pub use recover::{Kind, probe};
 pub use relearn::{RelearnStep, RelearnWhen};
 pub use report::{CheckReport, FrameInfo, SpaceFigures, Stats};
-pub use scan::Scan;
+pub use scan::{Scan, holds_pages};

@@ -23,6 +23,8 @@ use std::collections::{HashMap, HashSet};
 
 /// Bytes that are read at once. Each record fits.
 const WINDOW: usize = 2 * MAX_PAYLOAD as usize;
+/// The bytes of a file in which [`holds_pages`] looks.
+const LOOK: u64 = 4 << 20;
 /// Bytes between two calls of the caller's function.
 const REPORT_EVERY: u64 = 4 << 20;
 
@@ -72,15 +74,8 @@ impl Scan {
             Some(salt) => Tip::decode(&read_tip(file)?, salt),
             None => None,
         };
-        let mut found = Found {
-            salt,
-            published: tip.map_or(MAX_COMMIT, |tip| tip.commit),
-            frames: HashMap::new(),
-            known: HashMap::new(),
-            dictionaries: HashMap::new(),
-            trailer: None,
-        };
-        if !found.read(file, done)? {
+        let mut found = Found::new(salt, tip.map_or(MAX_COMMIT, |tip| tip.commit));
+        if !found.read(file, file.len()?, done)? {
             return Ok(None);
         }
         if salt.is_none() && !found.retain_whole(file, done)? {
@@ -191,8 +186,24 @@ struct Found {
 }
 
 impl Found {
-    fn read(&mut self, file: &dyn File, done: &mut dyn FnMut(u64) -> bool) -> Result<bool> {
-        let len = file.len()?;
+    fn new(salt: Option<u64>, published: u64) -> Found {
+        Found {
+            salt,
+            published,
+            frames: HashMap::new(),
+            known: HashMap::new(),
+            dictionaries: HashMap::new(),
+            trailer: None,
+        }
+    }
+
+    /// Reads the first `len` bytes. Returns false if `done` says no.
+    fn read(
+        &mut self,
+        file: &dyn File,
+        len: u64,
+        done: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool> {
         let mut window = Window {
             file,
             len,
@@ -360,6 +371,22 @@ impl Found {
             last: RefCell::default(),
         })
     }
+}
+
+/// Whether a file that has lost its beginning holds pages of a Densite file. Only its first bytes are
+/// looked at.
+///
+/// # Errors
+/// I/O.
+pub fn holds_pages(file: &dyn File) -> Result<bool> {
+    let mut found = Found::new(None, MAX_COMMIT);
+    found.read(file, file.len()?.min(LOOK), &mut |_| true)?;
+    for frame in found.frames.values().flatten() {
+        if frame.decode(file, None, &found.dictionaries)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a record can begin behind another one, with these bytes.

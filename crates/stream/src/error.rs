@@ -11,7 +11,7 @@ pub enum Error {
     /// The last message of the origin is another one than the caller expects. The stream did not
     /// take the message: read [`Stream::last_of`](crate::Stream::last_of).
     #[error(
-        "the last message of {origin} in the stream has sequence {found}, not {expected}: it was appended before, or another program uses this name"
+        "the last message of {origin} in the stream has sequence {found}, not {expected}: it was appended before, or another program uses this name; give each member a name of its own"
     )]
     Conflict {
         /// The origin.
@@ -27,7 +27,9 @@ pub enum Error {
     TryAgain(String),
     /// Messages that the caller needs are no longer in the stream: restore the database from a copy
     /// that is newer, and continue from its position.
-    #[error("the stream begins at {first}: message {wanted} was removed")]
+    #[error(
+        "the stream begins at {first}: message {wanted} was removed; restore this database from a newer copy of a member, and join again"
+    )]
     Lost {
         /// The first sequence that the caller needs.
         wanted: u64,
@@ -37,7 +39,7 @@ pub enum Error {
     /// The stream does not have the message that the caller read last. It lost messages that it had
     /// acknowledged, or an older copy of it was put back.
     #[error(
-        "the stream no longer has message {sequence} as it was read: its last one is {last}; the server lost acknowledged messages"
+        "the stream no longer has message {sequence} as it was read: its last one is {last}; the server lost acknowledged messages; each origin sends its lost rows again by itself; then densite_join(address, '{{\"after_loss\": true}}') lets this member go on"
     )]
     Diverged {
         /// The sequence of the message.
@@ -46,7 +48,9 @@ pub enum Error {
         last: u64,
     },
     /// The stream was removed, and perhaps made again, since it was opened.
-    #[error("the stream was removed or made again: its identity was {expected}, {}", shown(*found))]
+    #[error(
+        "the stream was removed or made again: its identity was {expected}, {}; bring the old stream back, or make this database independent (densite_leave) and join the new one", shown(*found)
+    )]
     IdentityChanged {
         /// The identity when it was opened.
         expected: Identity,
@@ -57,7 +61,9 @@ pub enum Error {
     #[error("{0}")]
     Refused(String),
     /// The message is too large for the stream, which did not take it.
-    #[error("a message of {bytes} bytes is too large for the stream: {max} fit")]
+    #[error(
+        "a message of {bytes} bytes is too large for the stream: {max} fit; let the server take larger ones (max_payload), and the stream too (max_msg_size)"
+    )]
     TooLarge {
         /// Its size, bytes.
         bytes: usize,
@@ -65,7 +71,7 @@ pub enum Error {
         max: usize,
     },
     /// Stored bytes that were acknowledged are missing or changed.
-    #[error("the stream is damaged: {file}, offset {offset}: {problem}")]
+    #[error("the stream is damaged: {file}, offset {offset}: {problem}; restore it from a copy")]
     Damaged {
         /// Name of the file in the stream's directory.
         file: &'static str,

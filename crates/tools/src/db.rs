@@ -1,7 +1,7 @@
 //! Opens connections and raw files of a database by path.
 
 use crate::error::is_remote;
-use crate::error::{Error, Result, damage_in};
+use crate::error::{Error, Result};
 use crate::holders::holders;
 use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Code, Companions, Connection, HostFile, HostVfs, ffi};
@@ -169,6 +169,7 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
     let p = path.to_path_buf();
     // SQLite has only a few error codes for errors of our VFS. The VFS keeps the full message.
     // What it kept of an earlier error says nothing of an error in the SQL itself.
+    let damage = densite_vfs::last_damage();
     let said = densite_vfs::take_last_error().filter(|_| e.code.primary() != Code::ERROR);
     match e.code.primary() {
         _ if is_remote(path) && said.is_some() && e.code.primary() != Code::CORRUPT => {
@@ -194,7 +195,7 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
         },
         Code::CORRUPT => Error::Damaged {
             path: p,
-            what: said.map_or(e.message, damage_in),
+            what: damage.or(said).unwrap_or(e.message),
         },
         Code::CANTOPEN if e.too_many_files().is_some() => Error::Io {
             path: p,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use class::ErrorClass;
 pub use from::parent_of;
-pub(crate) use from::{damage_in, is_remote, url_in};
+pub(crate) use from::{is_remote, url_in};
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

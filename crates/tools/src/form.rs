@@ -66,11 +66,22 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
             if n > 0 && is_half_written() {
                 return Ok(Form::Plain);
             }
-            Err(Error::NotADatabase {
-                path: target.given.clone(),
-                empty: false,
-            })
+            Err(without_beginning(target, &file))
         }
+    }
+}
+
+/// The error of a file that does not begin as a database does: pages of a Densite file can follow.
+/// A remote file is not searched for them.
+fn without_beginning(target: &Target, file: &HostFile) -> Error {
+    let path = target.given.clone();
+    let is_local = target.remote.is_none();
+    match is_local && store::holds_pages(file).unwrap_or(false) {
+        true => Error::Damaged {
+            path,
+            what: "its beginning is lost, but pages of a Densite file follow, which densite salvage can read".into(),
+        },
+        false => Error::NotADatabase { path, empty: false },
     }
 }
 

@@ -63,7 +63,7 @@ fn lost(api: Api, db: &Path) -> Option<Error> {
 fn not_a_database(api: Api, db: &Path) -> Option<Error> {
     let form = crate::form::form(api, &target::resolve(db).ok()?);
     form.err()
-        .filter(|e| matches!(e, Error::NotADatabase { .. }))
+        .filter(|e| matches!(e, Error::NotADatabase { .. } | Error::Damaged { .. }))
 }
 
 impl Beside {

@@ -194,9 +194,9 @@ fn may_replace(api: Api, dst: &Path, source: &Target) -> Result<()> {
         return Err(exists(&beside));
     }
     form::form(api, &old).map(drop).map_err(|e| match e {
-        Error::NotADatabase { path, .. } | Error::OtherFormat { path, .. } => {
-            Error::Exists { path }
-        }
+        Error::NotADatabase { path, .. }
+        | Error::OtherFormat { path, .. }
+        | Error::Damaged { path, .. } => Error::Exists { path },
         other => other,
     })
 }

@@ -344,7 +344,9 @@ impl Temp {
                 Err(_) => Err(Error::Io {
                     path: dst.to_path_buf(),
                     doing: "finish".into(),
-                    message: format!("it is complete, but not yet durable ({e})"),
+                    message: format!(
+                        "it is complete, but not yet durable ({e}); check the disk, remove it and run this again"
+                    ),
                 }),
             },
         }

@@ -52,7 +52,7 @@ mod worker;
 pub use densite_sqlite::entry_point;
 pub use entry::{Addition, densite_init, init, load};
 pub use followed::Followed;
-pub use last_error::take_last_error;
+pub use last_error::{last_damage, take_last_error};
 pub use locked_view::{LockedView, ViewBytes};
 pub use main_file::{followed, with_handle};
 pub use mistaken::mistaken_url;

@@ -61,7 +61,7 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
         rows.extend(remote);
         return Ok(rows);
     };
-    let stats = stats.map_err(|error| Error::new(Code::CORRUPT, error.to_string()))?;
+    let stats = stats.map_err(|error| Error::new(Code::CORRUPT.explained(), error.to_string()))?;
     let mut rows = vec![row("kind", Value::from("densite"))];
     rows.extend(
         stats

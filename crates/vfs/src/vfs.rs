@@ -63,7 +63,7 @@ pub fn register(api: Api, name: &CStr, host: Option<&CStr>, make_default: bool) 
         let wanted = host.map_or("the default".into(), CStr::to_string_lossy);
         densite_sqlite::Error::new(
             Code::ERROR,
-            format!("there is no VFS {wanted:?} to build on"),
+            format!("there is no VFS {wanted:?} to build on; register it first, or name one that PRAGMA vfs_list shows"),
         )
     })?;
     let vfs = DensiteVfs {

@@ -2,7 +2,7 @@
 
 use super::Column;
 use densite_ingest::Affinity;
-use densite_sqlite::quoted;
+use densite_sqlite::{CompileError, quoted};
 use rusqlite::{Connection, OptionalExtension};
 
 /// The properties of a table.
@@ -123,15 +123,15 @@ pub(crate) fn wrong_key(
         quoted(table)
     );
     let wrong = db.prepare(&sql).err()?;
-    match wrong.to_string().contains("ON CONFLICT clause") {
-        true => Some(format!(
+    let wrong = wrong.to_string();
+    (CompileError::of(&wrong) == Some(CompileError::NoUniqueKey)).then(|| {
+        format!(
             "table {table} has no PRIMARY KEY or UNIQUE constraint on ({0}), which --upsert needs; \
              run CREATE UNIQUE INDEX ... ON {1}({names})",
             key.join(", "),
             quoted(table)
-        )),
-        false => None,
-    }
+        )
+    })
 }
 
 /// Creates a table with the columns of the file, and this key, if there is one. `table` is a name

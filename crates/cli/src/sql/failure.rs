@@ -2,7 +2,7 @@
 
 use super::split::Piece;
 use crate::failure::Failure;
-use densite_sqlite::Code;
+use densite_sqlite::{Code, CompileError};
 use rusqlite::Connection;
 use serde_json::json;
 use std::os::unix::fs::MetadataExt;
@@ -30,7 +30,9 @@ pub(crate) enum At<'a> {
 /// The error, with the table whose name is nearest if SQLite knows no such table.
 pub(crate) fn with_nearest(connection: &Connection, e: rusqlite::Error) -> rusqlite::Error {
     let hint = |said: &str| -> Option<String> {
-        let name = said.strip_prefix("no such table: ")?;
+        let Some(CompileError::NoTable(name)) = CompileError::of(said) else {
+            return None;
+        };
         let name = name.split_once('.').map_or(name, |(_, name)| name);
         let nearest = nearest_table(connection, name)?;
         Some(format!("{said}; did you mean {nearest}?"))
@@ -111,11 +113,14 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
     };
     // SQLite has only a few messages for errors of our VFS. The VFS keeps the full message, with
     // the path.
-    let message = match (at, densite_vfs::take_last_error()) {
+    let said = densite_vfs::take_last_error();
+    let extended = Code(sqlite_code.unwrap_or_default());
+    let is_explained = said.is_some() || extended.is_explained();
+    let message = match (at, said) {
         (At::Database, Some(said)) => {
-            let (kind, code, advice) = match sqlite_code.map(|code| code & 0xff) {
+            let (kind, code, advice) = match extended.primary() {
                 _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
-                Some(11) => ("damaged", 5, RESTORE),
+                Code::CORRUPT => ("damaged", 5, ""),
                 _ => ("sql", 1, ""),
             };
             return Failure::Other(
@@ -130,43 +135,47 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
     };
     // It would be a path, whose directory is missing.
     let mistaken = densite_vfs::mistaken_url(db).filter(|_| matches!(at, At::Database));
-    if let (Some(why), Some(14)) = (mistaken, sqlite_code.map(|c| c & 0xff)) {
+    if let (Some(why), Code::CANTOPEN) = (mistaken, extended.primary()) {
         let fields = json!({ "path": db, "sqlite_code": sqlite_code });
         return Failure::Other("sql", 1, format!("{db}: {why}"), fields);
     }
-    // SQLite says no more of a format that another program made of its own.
-    if let (Some(26), Ok(api)) = (sqlite_code.map(|c| c & 0xff), crate::sqlite::api())
-        && let Err(e @ densite_tools::Error::OtherFormat { .. }) =
-            densite_tools::info(api, Path::new(db))
+    // SQLite says no more of a format that another program made of its own, or of a Densite file
+    // without its beginning.
+    if let (Code::NOTADB, Ok(api)) = (extended.primary(), crate::sqlite::api())
+        && let Err(
+            e @ (densite_tools::Error::OtherFormat { .. } | densite_tools::Error::Damaged { .. }),
+        ) = densite_tools::info(api, Path::new(db))
     {
         return e.into();
     }
-    let used = match sqlite_code.map(|c| c & 0xff) {
-        Some(5 | 6) => used_by(db),
-        _ => String::new(),
+    // LOCKED means that the connection's own statement or transaction is in the way.
+    let is_locked_by_others =
+        extended.primary() == Code::BUSY || extended == Code::LOCKED_SHAREDCACHE;
+    let used = match is_locked_by_others {
+        true => used_by(db),
+        false => String::new(),
     };
     let no_space = format!("{FREE_SPACE}{}", elsewhere(db, temporary()));
-    let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
-        Some(9) => ("interrupted", 130, ""),
-        // Messages of our own already say what to do.
-        Some(14) if message.contains("too many open files") => ("sql", 1, ""),
-        Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
-        Some(5 | 6) => ("locked", 3, used.as_str()),
+    let (kind, code, advice) = match extended.primary() {
+        Code::INTERRUPT => ("interrupted", 130, ""),
+        Code::BUSY | Code::LOCKED => ("locked", 3, used.as_str()),
         _ if is_no_space(sqlite_code) => ("no_space", 4, no_space.as_str()),
-        Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
-        Some(11) => ("damaged", 5, RESTORE),
-        Some(26) => ("not_a_database", 5, "; check the path"),
-        Some(8) if densite_vfs::is_url(db) => (
+        // Densite's own message says what to do.
+        Code::CORRUPT if is_explained => ("damaged", 5, ""),
+        Code::CANTOPEN if is_explained => ("sql", 1, ""),
+        Code::CORRUPT => ("damaged", 5, RESTORE),
+        Code::NOTADB => ("not_a_database", 5, "; check the path"),
+        Code::READONLY if densite_vfs::is_url(db) => (
             "sql",
             1,
             "; a remote database can only be read: change the original, and publish it again",
         ),
-        Some(8) => (
+        Code::READONLY => (
             "sql",
             1,
             "; it was opened for reading only, or check owner and mode of the file and its directory (if no program changes it, file:PATH?immutable=1 needs no right to write)",
         ),
-        Some(14) => (
+        Code::CANTOPEN => (
             "sql",
             1,
             "; check the path, and owner and mode of the file and its directory",

@@ -31,6 +31,11 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     let is_remote = densite_vfs::is_url(db) || densite_vfs::is_replica(db);
     let is_file = !uri && db != ":memory:" && !is_remote;
+    if densite_vfs::is_replica(db)
+        && let Some(failure) = Failure::of_replicas(Path::new(db))
+    {
+        return Err(failure);
+    }
     if is_file {
         let path = Path::new(db);
         match std::fs::metadata(path) {

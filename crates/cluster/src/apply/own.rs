@@ -1,7 +1,6 @@
 //! The database that applies the messages of a stream.
 
-use crate::member::{Body, Digests, Message, Running, described};
-use densite_ingest::parts::refused;
+use crate::member::{Body, Digests, Message, Running, of_stream};
 use densite_sqlite::Result;
 use densite_stream::Name;
 
@@ -24,7 +23,7 @@ impl Own for Running {
 
     fn check(&self, origin: &Name, message: &Message) -> Result<()> {
         let checked = self.own_log().check(origin, message);
-        checked.map_err(|error| refused(described(&error)))
+        checked.map_err(of_stream)
     }
 
     fn answer(&self, digests: Digests) {

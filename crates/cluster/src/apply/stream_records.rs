@@ -7,7 +7,7 @@
 use super::control::Control;
 use super::message::ControlMessage;
 use super::own::Own;
-use crate::member::{Body, Came, Incoming, Item, NO_LOG, Origins, ROW_BITS, Running, described};
+use crate::member::{Body, Came, Incoming, Item, NO_LOG, Origins, ROW_BITS, Running, of_stream};
 use densite_ingest::Position;
 use densite_ingest::parts::{
     Reached, RecordSource, SourceState, StreamMessage, StreamPlace, StreamSource, refused,
@@ -294,7 +294,7 @@ impl RecordSource for StreamRecords {
             match self.incoming.next() {
                 Came::Item(item) => self.take(*item)?,
                 Came::Nothing => return Ok(Next::End),
-                Came::Failed(error) => return Err(refused(described(&error))),
+                Came::Failed(error) => return Err(of_stream(error)),
             }
         }
     }

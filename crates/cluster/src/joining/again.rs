@@ -9,7 +9,7 @@ use crate::member::needed;
 use crate::member::own_log;
 use crate::member::sent::{self, Last};
 use crate::member::tables::{Membership, home, of_stream};
-use densite_ingest::parts::{StreamPlace, refused};
+use densite_ingest::parts::{StreamPlace, no_log, refused};
 use densite_ingest::{DatabaseLog, Position, from_log};
 use densite_log::{Log, LogId};
 use densite_sqlite::{Connection, Result};
@@ -95,7 +95,7 @@ impl Joining<'_> {
         known: Membership,
         place: StreamPlace,
     ) -> Result<Name> {
-        let log = DatabaseLog::of(connection)?.ok_or_else(|| refused("the database has no log"))?;
+        let log = DatabaseLog::of(connection)?.ok_or_else(no_log)?;
         self.limit(&log)?;
         let last = self.stream.extent().map_err(of_stream)?.last;
         let place = match self.options.after_loss {

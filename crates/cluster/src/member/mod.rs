@@ -33,8 +33,7 @@ pub(crate) use message::LastTransaction;
 pub(crate) use message::{Body, Digests, Joined, Message, NO_LOG, ROW_BITS};
 pub(crate) use origins::Origins;
 pub(crate) use running::Running;
-pub(crate) use tables::{Membership, stop};
-pub(crate) use troubles::described;
+pub(crate) use tables::{Membership, of_stream, stop};
 
 /// The name of the table in the log whose rows change the schema: they have one column, `sql`.
 pub(crate) const SCHEMA: &str = "";

@@ -179,7 +179,7 @@ fn spawn(name: &str, body: impl Fn() + Send + 'static) -> Result<()> {
     spawned.map(drop).map_err(|e| {
         Error::new(
             Code::NOMEM,
-            format!("the threads of the member cannot start: {e}"),
+            format!("the threads of the member cannot start: {e}; end some programs, or raise the limit of threads (ulimit -u)"),
         )
     })
 }

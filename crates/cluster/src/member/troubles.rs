@@ -17,7 +17,7 @@ impl Troubles {
     fn set(&self, place: usize, error: Option<&StreamError>) {
         if let Some(slot) = self.0.lock().get_mut(place) {
             *slot = error.map(|error| Trouble {
-                said: described(error),
+                said: error.to_string(),
                 // The others can end when the stream is brought back.
                 lasts: matches!(error, StreamError::Refused(_)),
             });
@@ -47,24 +47,4 @@ impl Troubles {
         let first = troubles.iter().flatten().find(|trouble| trouble.lasts);
         first.map(|trouble| trouble.said.clone())
     }
-}
-
-/// An error of the stream, and what the user of a member can do about it.
-pub(crate) fn described(error: &StreamError) -> String {
-    let advice = match error {
-        StreamError::Diverged { .. } => {
-            "; each origin sends its lost rows again by itself; then densite_join(address, '{\"after_loss\": true}') lets this member go on"
-        }
-        StreamError::Lost { .. } => {
-            "; restore this database from a newer copy of a member, and join again"
-        }
-        StreamError::IdentityChanged { .. } => {
-            "; bring the old stream back, or make this database independent (densite_leave) and join the new one"
-        }
-        StreamError::TooLarge { .. } => {
-            "; let the server take larger ones (max_payload), and the stream too (max_msg_size)"
-        }
-        _ => "",
-    };
-    format!("{error}{advice}")
 }

@@ -32,7 +32,12 @@ pub(super) fn with_row(
         return Error::Sqlite(source);
     }
     let said = source.to_string();
-    match describe(&said, target, columns) {
+    let named = match source.sqlite_error_code() {
+        // Only an INTEGER PRIMARY KEY gives this error.
+        Some(ErrorCode::TypeMismatch) => target.rowid.clone().into_iter().collect(),
+        _ => named(&said, target),
+    };
+    match describe(&named, columns) {
         Ok((row, values)) => Error::Row {
             row,
             message: format!("{said}; {values}"),
@@ -64,11 +69,10 @@ fn of_foreign_key(
     }
 }
 
-/// The row that was read last, and its values as text.
-fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<(u64, String)> {
+/// The row that was read last, and as text its values of these columns, or of all.
+fn describe(named: &[String], columns: &Registered) -> crate::Result<(u64, String)> {
     let names = columns.names();
     let place = |name: &str| names.iter().position(|known| same(known, name));
-    let named = named(said, target);
     columns.ask(|set| {
         let value = |name: &str| match place(name) {
             Some(place) => format!("{name} is {}", set.last_value(place)),
@@ -88,10 +92,6 @@ fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<
 
 /// The columns of the table that SQLite's message names.
 fn named(said: &str, target: &Target) -> Vec<String> {
-    if said.contains("datatype mismatch") {
-        // Only an INTEGER PRIMARY KEY gives this error.
-        return target.rowid.clone().into_iter().collect();
-    }
     let after = |words: &str| said.split_once(words).map(|(_, rest)| rest);
     let Some(rest) = after("constraint failed: ").or_else(|| after("column ")) else {
         return Vec::new();

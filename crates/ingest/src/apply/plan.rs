@@ -7,7 +7,7 @@ use crate::schema::names::are_same;
 use crate::schema::policy::OnConflict;
 use crate::schema::target::{Key, Target};
 use densite_log::{Op, Record, Table};
-use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef, quoted};
+use densite_sqlite::{CompileError, Connection, OwnedStatement, Result, ValueRef, quoted};
 use std::sync::Arc;
 
 /// How rows of one table and operation are applied.
@@ -222,15 +222,9 @@ fn never_null(table: &Table, target: &Target) -> Vec<usize> {
 /// or collation is not such an error: the application can have it, and only this connection lacks
 /// it.
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
-    let lacking = [
-        "no such function",
-        // SQLite's words for an index, a CHECK or a generated column.
-        "unknown function",
-        "no such collation",
-        "no such module",
-        "unsafe use",
-    ];
-    e.code == densite_sqlite::Code::ERROR && !lacking.iter().any(|l| e.message.starts_with(l))
+    let lacking = e.compile_error();
+    e.code == densite_sqlite::Code::ERROR
+        && !lacking.is_some_and(|l| l.is_of_the_connection() || l == CompileError::NotTrusted)
 }
 
 /// The columns of the key, for ON CONFLICT; or the reason for a reject.

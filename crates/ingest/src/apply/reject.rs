@@ -6,7 +6,7 @@ use crate::rows::unit::op_name;
 use crate::schema::affinity::from_log;
 use crate::schema::policy::OnConflict;
 use densite_log::Record;
-use densite_sqlite::{Code, Connection, Error, Result, Value};
+use densite_sqlite::{Code, CompileError, Connection, Error, Result, Value};
 
 /// Whether an error of a step concerns the row. Errors of the disk, of locks or of memory do not.
 pub fn is_of_the_row(e: &Error) -> bool {
@@ -25,7 +25,7 @@ pub fn reject(connection: &Connection, record: &Record, row: usize, reason: &str
     let sql = "INSERT INTO main.densite_rejects(seq, \"table\", \"row\", error, at, op, on_conflict) VALUES ((SELECT iif(count(*), (SELECT max(seq) + 1 FROM main.densite_rejects), ?1) FROM main.densite_rejects WHERE seq = ?1), ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?5, ?6)";
     let mut insert = match connection.prepare(sql) {
         // The table was dropped: it is made again.
-        Err(e) if e.message.starts_with("no such table") => {
+        Err(e) if matches!(e.compile_error(), Some(CompileError::NoTable(_))) => {
             make_tables(connection)?;
             connection.prepare(sql)?
         }

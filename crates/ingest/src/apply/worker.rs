@@ -42,7 +42,8 @@ impl DatabaseWorker {
             *worker = Some(Worker::start(Applying::new(self.open.clone(), spec))?);
         }
         let applying = worker.as_ref().map(|w| w.applying.clone());
-        applying.ok_or_else(|| refused("no worker"))
+        applying
+            .ok_or_else(|| refused("the thread that applies rows ended; open the database again"))
     }
 
     /// The worker, if there is one.
@@ -72,7 +73,7 @@ impl Worker {
             .map_err(|e| {
                 Error::new(
                     Code::NOMEM,
-                    format!("the thread that applies rows cannot start: {e}"),
+                    format!("the thread that applies rows cannot start: {e}; end some programs, or raise the limit of threads (ulimit -u)"),
                 )
             })?;
         Ok(Worker {

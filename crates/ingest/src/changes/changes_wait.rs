@@ -85,7 +85,7 @@ pub(super) fn wait(
         }
         if holds_main(connection) {
             return Err(Error::new(
-                Code::BUSY,
+                Code::LOCKED,
                 "densite_changes_wait: this connection has a transaction open, in which it sees no later changes; end it first",
             ));
         }

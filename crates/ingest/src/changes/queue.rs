@@ -265,7 +265,7 @@ pub(super) fn read_after(
         let batches = unpack_piece(packed).map_err(|e| refused(e.to_string()))?;
         let batches = batches.ok_or_else(|| {
             Error::new(
-                Code::CORRUPT,
+                Code::CORRUPT.explained(),
                 format!("densite_changed: the changes up to {seq} cannot be read: only Densite may change this table; make the copies again and call densite_changes_unsubscribe"),
             )
         })?;

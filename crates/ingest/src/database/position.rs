@@ -11,7 +11,7 @@ use crate::database::rate::Rate;
 use crate::error::refused;
 use crate::schema::own_tables;
 use densite_log::{LogId, Seq};
-use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
+use densite_sqlite::{CompileError, Connection, Error, Result, Value, ValueRef};
 
 /// The id of the log that the main database names.
 ///
@@ -266,7 +266,7 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
 
 /// Explains an error of a table from before the first release, which had fewer columns.
 fn of_an_earlier_version(e: Error) -> Error {
-    if !e.message.starts_with("no such column") {
+    if e.compile_error() != Some(CompileError::NoColumn) {
         return e;
     }
     refused(

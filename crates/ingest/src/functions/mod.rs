@@ -56,7 +56,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             };
             refuse_own(name)?;
             let seq = u64::try_from(seq)
-                .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
+                .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number; give the number of the last row that is processed")))?;
             let database_log = database_log(connection)?;
             let at = database_log
                 .log()

@@ -2,12 +2,12 @@
 
 use crate::apply::stream::streams;
 use crate::database::position::number;
-use crate::error::refused;
+use crate::error::{no_log, refused};
 use crate::vtab::session::Session;
 use crate::waiting::deadline::deadline;
 use densite_disk::wait::Deadline;
 use densite_log::Seq;
-use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, create_function, ffi};
+use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
 
 /// Adds the functions to a connection.
@@ -50,10 +50,7 @@ pub(super) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let Some(database_log) = own.database_log(connection)? else {
                 return match seq {
                     None | Some(0) => Ok(Value::Integer(0)),
-                    Some(_) => Err(Error::new(
-                        Code::ERROR,
-                        "densite_wait: this database has no log",
-                    )),
+                    Some(_) => Err(no_log()),
                 };
             };
             let mine = own.last().unwrap_or(0);
@@ -70,10 +67,9 @@ pub(super) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             }
             let seq = seq.unwrap_or(last);
             if seq > last {
-                return Err(Error::new(
-                    Code::ERROR,
-                    format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
-                ));
+                return Err(refused(format!(
+                    "densite_wait: row {seq} is not in the log, which ends at {last}; give the number of a row that was appended, or none for the last one"
+                )));
             }
             let reached = match in_stream {
                 true => streams()?.wait(

@@ -42,7 +42,7 @@ impl DatabaseLog {
                 .map_err(|e| self.failed(e))?;
             if holds_main(connection) {
                 return Err(Error::new(
-                    Code::BUSY,
+                    Code::LOCKED,
                     "densite_wait: this connection has a transaction open on main, which the worker may have to wait for; end it first",
                 ));
             }

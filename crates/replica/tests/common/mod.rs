@@ -161,13 +161,13 @@ pub(crate) fn quick() -> Options {
 
 /// A bucket that can be written.
 pub(crate) fn bucket(disk: &SimDisk) -> Arc<Folder> {
-    let folder = Folder::writer(Box::new(disk.dir("/bucket")), "/bucket");
+    let folder = Folder::writer(Box::new(disk.dir("/bucket")));
     Arc::new(folder.expect("a bucket"))
 }
 
 /// A bucket that is only read.
 pub(crate) fn reader(disk: &SimDisk) -> Folder {
-    Folder::reader(Box::new(disk.dir("/bucket")), "/bucket")
+    Folder::reader(Box::new(disk.dir("/bucket")))
 }
 
 /// Removes the object whose name has this, and returns its path and bytes.

@@ -10,7 +10,7 @@ use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, Db, IndexInfo, Module, RawValue, Vtab, VtabCursor};
 use crate::function::{arguments_of, set_result};
-use crate::panic::{guard, guard_else};
+use crate::panic::{guard, guard_else, internal_error};
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -40,7 +40,7 @@ struct Cursor<C> {
 pub(super) struct Glue<T>(PhantomData<T>);
 
 fn internal<R>() -> Result<R> {
-    Err(Error::new(Code::INTERNAL, "densite: internal error"))
+    Err(internal_error())
 }
 
 impl<T: VirtualTable> Table<T> {

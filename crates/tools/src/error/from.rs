@@ -5,14 +5,6 @@ use densite_disk as disk;
 use densite_store as store;
 use std::path::{Path, PathBuf};
 
-/// What is damaged, by a message of the VFS: without the path, which the error names by itself.
-pub(crate) fn damage_in(said: String) -> String {
-    match said.split_once(": damaged: ") {
-        Some((_, damage)) => damage.to_owned(),
-        None => said,
-    }
-}
-
 impl Error {
     /// Converts an error of the standard library on `path`; `doing` completes "cannot ...".
     pub(crate) fn from_std(path: &Path, doing: &str, e: &std::io::Error) -> Error {

@@ -22,9 +22,9 @@ pub(super) struct Place {
 impl Place {
     /// A place to read a replica from.
     pub(super) fn to_read(url: &Path) -> Result<Place> {
-        Place::open(url, |dir, name| {
+        Place::open(url, |dir| {
             // A directory that does not exist has no replica.
-            Ok(Folder::reader(Box::new(RealDir::new(dir)), name))
+            Ok(Folder::reader(Box::new(RealDir::new(dir))))
         })
     }
 
@@ -44,9 +44,9 @@ impl Place {
 
     /// A place to write a replica to. A directory is created.
     pub(super) fn to_write(url: &Path) -> Result<Place> {
-        Place::open(url, |dir, name| {
+        Place::open(url, |dir| {
             std::fs::create_dir_all(dir).map_err(|e| Error::from_std(dir, "create it", &e))?;
-            Folder::writer(Box::new(RealDir::new(dir)), name).map_err(|e| match e {
+            Folder::writer(Box::new(RealDir::new(dir))).map_err(|e| match e {
                 Wrong::AnotherWriter { object } => {
                     let by = holders(&dir.join(object));
                     let by = by
@@ -109,7 +109,7 @@ impl Place {
         Ok(names)
     }
 
-    fn open(url: &Path, folder: impl FnOnce(&Path, &str) -> Result<Folder>) -> Result<Place> {
+    fn open(url: &Path, folder: impl FnOnce(&Path) -> Result<Folder>) -> Result<Place> {
         let text = url.to_string_lossy();
         if let Where::Url = Where::of(url)? {
             let shown = PathBuf::from(shown_url(&text));
@@ -123,7 +123,7 @@ impl Place {
             });
         }
         let dir = directory(url);
-        let bucket = folder(dir, &dir.to_string_lossy())?;
+        let bucket = folder(dir)?;
         Ok(Place {
             bucket: Arc::new(bucket),
             shown: dir.to_path_buf(),
@@ -179,27 +179,12 @@ impl Place {
             Wrong::NoReplica => Place::below(url).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let Some(first) = below.first() else {
-            return self.failed(e);
-        };
-        let shown = self.shown.display().to_string();
-        let shown = shown.trim_end_matches('/');
-        let what = match below.as_slice() {
-            [one] => format!("the replica here is below this: {one}"),
-            some if some.len() <= NAMED => {
-                format!("the replicas here are below this: {}", some.join(", "))
-            }
-            many => format!(
-                "the replicas here are below this: {} and {} more",
-                many.get(..NAMED).unwrap_or_default().join(", "),
-                many.len() - NAMED
-            ),
-        };
-        Error::Remote {
-            message: format!(
-                "{shown}: {what}; name one, as in {shown}/{first}, or restore all of them to a directory: densite restore {shown} DIRECTORY/"
-            ),
-            path: self.shown.clone(),
+        match named(&self.shown, &below, "") {
+            Some(message) => Error::Remote {
+                message: format!("{}: {message}", without_slash(&self.shown)),
+                path: self.shown.clone(),
+            },
+            None => self.failed(e),
         }
     }
 
@@ -254,10 +239,46 @@ impl Where {
     }
 }
 
+/// What to do about replicas right below a place, with an example of a name, which ends with `end`.
+/// `None` if there are none.
+pub(super) fn named(place: &Path, below: &[String], end: &str) -> Option<String> {
+    let first = below.first()?;
+    let place = without_slash(place);
+    let what = match below {
+        [one] => format!("the replica here is below this: {one}"),
+        some if some.len() <= NAMED => {
+            format!("the replicas here are below this: {}", some.join(", "))
+        }
+        many => format!(
+            "the replicas here are below this: {} and {} more",
+            many.get(..NAMED).unwrap_or_default().join(", "),
+            many.len() - NAMED
+        ),
+    };
+    Some(format!(
+        "{what}; name one, as in {place}/{first}{end}, or restore all of them to a directory: densite restore {place} DIRECTORY/"
+    ))
+}
+
+fn without_slash(place: &Path) -> String {
+    place.display().to_string().trim_end_matches('/').to_owned()
+}
+
 /// The directory of a name that is no URL of a bucket.
 fn directory(url: &Path) -> &Path {
     let dir = url.as_os_str().as_bytes().strip_prefix(b"file://");
     dir.map_or(url, |dir| Path::new(OsStr::from_bytes(dir)))
+}
+
+/// The error of a database that cannot be read while it is shipped to this place.
+fn unsent(path: PathBuf, message: &str, advice: &str) -> Error {
+    Error::Remote {
+        message: format!(
+            "{}: nothing is sent there, because the database cannot be read ({message}){advice}",
+            path.display()
+        ),
+        path,
+    }
 }
 
 /// An error of a replica as an error of a verb.
@@ -282,25 +303,39 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             what: e.to_string(),
         },
         // It says nothing of the place that is shipped to.
-        Wrong::Source(message) => Error::Remote {
-            message: format!(
-                "{}: nothing is sent there, because the database cannot be read ({message}){}",
-                shown.display(),
-                match message.contains("disk is full") {
-                    true => "; free some space on its own disk",
-                    false => "",
-                }
-            ),
-            path,
-        },
-        // These begin with the name of the directory already.
-        Wrong::Bucket(message) if message.starts_with(&*shown.to_string_lossy()) => Error::Remote {
-            path,
-            message: message.clone(),
-        },
+        Wrong::Source(message) => unsent(path, message, ""),
+        Wrong::SourceFull(message) => unsent(path, message, "; free some space on its own disk"),
         _ => Error::Remote {
             message: format!("{}: {e}", shown.display()),
             path,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(e: &Wrong) -> String {
+        failed(Path::new("/backup"), e).to_string()
+    }
+
+    #[test]
+    fn a_full_disk_of_the_database_is_named_apart_from_that_of_the_replica() {
+        let full = densite_disk::Error::new(densite_disk::ErrorKind::Full, densite_disk::Op::Read);
+        let full = said(&densite_store::Error::Full(full).into());
+        assert!(
+            full.ends_with("(the disk is full); free some space on its own disk"),
+            "{full}"
+        );
+        // Only the type counts, whatever the words.
+        let other = said(&Wrong::Source("no page says that the disk is full".into()));
+        assert!(!other.contains("free some space"), "{other}");
+    }
+
+    #[test]
+    fn the_place_is_named_once() {
+        let said = said(&Wrong::Bucket("/backup was removed".into()));
+        assert_eq!(said, "/backup: /backup was removed");
     }
 }

@@ -1,7 +1,8 @@
 //! The pages that queries read first: the schema, and the upper part of each b-tree.
 
+use super::source::wrong;
 use crate::header::{HEADER_LEN, Header};
-use densite_replica::{Error, Result};
+use densite_replica::Result;
 use densite_sqlite::Connection;
 use densite_store::Handle;
 use densite_typed::page::{Kind, Page};
@@ -15,7 +16,7 @@ const DEPTH_MAX: usize = 20;
 /// write meanwhile: then some of them are other pages, which does no harm.
 ///
 /// # Errors
-/// [`Error::Source`].
+/// Those of reading the database.
 pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Result<Vec<u32>> {
     let mut start = [0; HEADER_LEN];
     handle.read_at(&mut start, 0)?;
@@ -30,7 +31,7 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     };
     let mut level = Vec::new();
     let mut found = vec![1];
-    let roots = roots(connection).map_err(|e| Error::Source(e.message))?;
+    let roots = roots(connection).map_err(|e| wrong(&e))?;
     for root in roots {
         found.push(root);
         // All leaves of a b-tree have one depth.

@@ -1,6 +1,6 @@
 //! The log beside a database that is shipped. It can begin while the database is shipped.
 
-use crate::error::Result;
+use crate::error::{ErrorClass, Result};
 use crate::log::Beside;
 use densite_log::{Hold, Log, Options};
 use densite_replica::Error as Wrong;
@@ -23,9 +23,10 @@ pub(super) fn find_end(db: &Path) -> Result<()> {
 /// Holds the segments of the log of the database at `db`, if there is one.
 ///
 /// # Errors
-/// [`Wrong::Source`].
+/// [`Wrong::Source`], [`Wrong::SourceFull`].
 pub(super) fn hold(db: &Path) -> densite_replica::Result<Option<Hold>> {
-    let log = Beside::find(db).map_err(|e| Wrong::Source(e.to_string()))?;
+    let log = Beside::find(db)
+        .map_err(|e| Wrong::source(e.to_string(), e.class() == ErrorClass::NoSpace))?;
     match log {
         Some(log) => Ok(Hold::take(log.dir)?),
         None => Ok(None),

@@ -38,6 +38,18 @@ pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
     densite_replica::replicas(place.bucket()).map_err(|e| place.unread(url, &e))
 }
 
+/// What to do about a directory that was named as a database and has replicas right below it. `None`
+/// if it has none, or is a replica itself.
+#[must_use]
+pub fn below(directory: &Path) -> Option<String> {
+    if directory.join(densite_replica::HEAD).is_file() {
+        return None;
+    }
+    let below = Place::below(directory).ok()?;
+    // A replica is read like a database by its name with a slash.
+    bucket::named(directory, &below, "/")
+}
+
 /// What a message calls a place that is shipped to: a URL without secrets, or a directory with its
 /// whole path.
 #[must_use]

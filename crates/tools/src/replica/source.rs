@@ -11,7 +11,7 @@ use crate::form::{self, Form};
 use crate::target::{self, Target};
 use densite_log::{Hold, Image};
 use densite_replica::{Error as Wrong, HandleSource, Source};
-use densite_sqlite::{Api, Connection};
+use densite_sqlite::{Api, Code, Connection};
 use densite_store::{CommitId, Handle, Written};
 use std::path::Path;
 use std::time::Duration;
@@ -86,8 +86,9 @@ impl Database {
     }
 }
 
-fn wrong(e: &densite_sqlite::Error) -> Wrong {
-    Wrong::Source(e.message.clone())
+/// An error of the database, which is not that of the place it is shipped to.
+pub(super) fn wrong(e: &densite_sqlite::Error) -> Wrong {
+    Wrong::source(e.message.clone(), e.code.primary() == Code::FULL)
 }
 
 impl Source for Database {
@@ -97,7 +98,7 @@ impl Source for Database {
         let point = match densite_vfs::restore_point(&self.connection) {
             Ok(mark) => Ok(mark),
             // A writer has the database; it is tried again.
-            Err(e) if e.code.primary() == densite_sqlite::Code::BUSY => Ok(None),
+            Err(e) if e.code.primary() == Code::BUSY => Ok(None),
             Err(e) => Err(wrong(&e)),
         };
         let image = held.map(Hold::settle).transpose()?.flatten();

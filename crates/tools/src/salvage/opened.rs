@@ -35,7 +35,9 @@ impl Opened {
         let form = match form::form(api, target) {
             Ok(form) => form,
             // Its first bytes can be lost.
-            Err(e @ Error::NotADatabase { .. }) => return scan(target, e, progress),
+            Err(e @ (Error::NotADatabase { .. } | Error::Damaged { .. })) => {
+                return scan(target, e, progress);
+            }
             Err(e) => return Err(e),
         };
         let opened = Source::shared(api, form.through(), target, wait);

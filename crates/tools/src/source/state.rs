@@ -2,7 +2,7 @@
 //! over it.
 
 use crate::db::{Access, Through};
-use crate::error::{Error, Result, damage_in};
+use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::paths::beside;
 use crate::target::Target;
@@ -73,8 +73,8 @@ impl State {
         match e.code.map(|c| Code(c).primary()) {
             Some(Code::CORRUPT) => Error::Damaged {
                 path: self.target.given.clone(),
-                what: densite_vfs::take_last_error()
-                    .map(damage_in)
+                what: densite_vfs::last_damage()
+                    .or_else(densite_vfs::take_last_error)
                     .unwrap_or_else(|| "a page cannot be read (densite check tells which)".into()),
             },
             _ => Error::from_disk(&self.target.given, "read", e),

@@ -25,7 +25,7 @@ use crate::connection_role::ConnectionRole;
 use crate::contents::{Contents, State};
 use crate::failpoint;
 use crate::idle_queue::{self, Session};
-use crate::last_error::{keep, report};
+use crate::last_error::{is_about, keep, report};
 use crate::maintain::Maintenance;
 use crate::named_file::NamedFile;
 use crate::open_files::OpenFile;
@@ -187,7 +187,17 @@ impl MainFile {
     fn fail(&self, error: &Error) -> Code {
         let code = code_of(error);
         self.report_error(code, matches!(error, Error::Io(_)), error);
+        self.note_damage(error);
         code
+    }
+
+    /// Notes that the message that was just kept is about damage, if the error is.
+    fn note_damage(&self, error: &Error) {
+        if let Error::Corrupt(damage) = error
+            && !self.role.is_worker()
+        {
+            is_about(damage);
+        }
     }
 
     /// Reports an error of the store. Of a failed read of a remote file the store knows only a code,
@@ -219,12 +229,13 @@ impl MainFile {
         } = self;
         let open = || open_store(file, settings, role, checkpoint);
         let wrong = contents.judge(found, settings.keep_plain, open);
-        let wrong =
-            wrong.map(|(e, is_new)| (code_of(e), matches!(e, Error::Io(_)), e.to_string(), is_new));
-        match wrong {
-            Some((code, is_io, what, true)) => self.report_error(code, is_io, &what),
-            Some((_, _, what, false)) if !self.role.is_worker() => {
-                keep(&format!("{}: {what}", self.file.path()));
+        match wrong.map(|(e, is_new)| (e.clone(), is_new)) {
+            Some((error, true)) => {
+                self.fail(&error);
+            }
+            Some((error, false)) if !self.role.is_worker() => {
+                keep(&format!("{}: {error}", self.file.path()));
+                self.note_damage(&error);
             }
             _ => {}
         }

@@ -119,18 +119,14 @@ impl Following {
     }
 }
 
-/// An error with the name of the replica, once.
+/// An error with the name of the replica.
 fn said(name: &str, e: &Error) -> String {
-    let said = e.to_string();
-    match said.starts_with(name) {
+    match e {
         // A slash at the end makes a URL that of a replica.
-        false if matches!(e, Error::NoReplica) => {
-            format!(
-                "{name}: {said}; the URL of a database file ends with its name, not with a slash"
-            )
+        Error::NoReplica => {
+            format!("{name}: {e}; the URL of a database file ends with its name, not with a slash")
         }
-        true => said,
-        false => format!("{name}: {said}"),
+        _ => format!("{name}: {e}"),
     }
 }
 
@@ -144,7 +140,7 @@ fn shared(url: &str, options: &Options) -> Result<Arc<Follower>> {
     }
     let bucket: Arc<dyn Bucket> = match is_url(url) {
         true => Arc::new(Prefix::to_read(url, options)?),
-        false => Arc::new(Folder::reader(Box::new(RealDir::new(url)), url)),
+        false => Arc::new(Folder::reader(Box::new(RealDir::new(url)))),
     };
     let follower = Arc::new(Follower::new(bucket)?);
     followed.insert(key, Arc::downgrade(&follower));

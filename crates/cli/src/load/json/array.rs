@@ -1,6 +1,6 @@
 //! A JSON array of objects, or objects one after another, read object by object.
 
-use super::{Columns, is_cut};
+use super::{Columns, Noted};
 use crate::load::input::{Input, Text, unread};
 use crate::load::spelled::Spelling;
 use crate::load::{Bad, Column, Row, Source};
@@ -140,12 +140,13 @@ impl Source for Array {
             None => return Err(self.cut()),
         }
         // An object ends with its own bracket, so nothing behind it is read.
-        let mut reader = serde_json::Deserializer::from_reader(&mut self.text);
-        let object = Box::<RawValue>::deserialize(&mut reader);
-        let is_end = object.is_err() && self.text.fill_buf().is_ok_and(<[u8]>::is_empty);
+        let mut noted = Noted::new(&mut self.text);
+        let mut parser = serde_json::Deserializer::from_reader(&mut noted);
+        let object = Box::<RawValue>::deserialize(&mut parser);
+        let has_ended = noted.has_ended;
         let object = object.map_err(|e| match e.io_error_kind() {
             Some(_) => unread(&e.into()),
-            None if is_cut(&e, is_end) => self.cut(),
+            None if has_ended => self.cut(),
             None => {
                 // Its line would be that within the object.
                 let said = e.to_string();

@@ -31,12 +31,7 @@ impl Lines {
         let text = self.line.trim_ascii_start();
         let is_array = text.first() == Some(&b'[');
         let is_end = !self.line.ends_with(b"\n");
-        let is_half_number = matches!(text.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E'));
-        let is_cut = || {
-            let value: Result<serde_json::Value, _> = serde_json::from_slice(text);
-            value.is_err_and(|e| is_cut(&e, is_end && is_half_number))
-        };
-        if is_end && is_cut() {
+        if is_end && is_cut(text) {
             return Bad {
                 is_damaged: true,
                 ..Bad::row(
@@ -45,7 +40,7 @@ impl Lines {
                 )
             };
         }
-        match self.columns.columns.is_empty() && (is_array || is_cut()) {
+        match self.columns.columns.is_empty() && (is_array || is_cut(text)) {
             true => Bad {
                 problem: format!(
                     "{}; give --format json for values that have several lines, or are in an array",

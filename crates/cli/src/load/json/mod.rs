@@ -13,12 +13,40 @@ pub(super) use lines::Lines;
 
 use super::{Bad, Column, Row};
 use rusqlite::types::Value;
+use serde::de::{Deserialize, IgnoredAny};
 use std::collections::HashMap;
+use std::io::{self, Read};
 
-/// Whether a value ends with the file: serde_json names a number that ends in a sign, a point or an
-/// exponent an invalid one.
-fn is_cut(e: &serde_json::Error, is_end: bool) -> bool {
-    e.is_eof() || (is_end && e.to_string().starts_with("invalid number"))
+/// A text for the parser, which notes whether the parser asked for more than the text has. A value
+/// that does not parse is cut off exactly then: serde_json's own category calls a number that ends in
+/// a sign, a point or an exponent a wrong one.
+struct Noted<R> {
+    text: R,
+    has_ended: bool,
+}
+
+impl<R: Read> Noted<R> {
+    fn new(text: R) -> Noted<R> {
+        Noted {
+            text,
+            has_ended: false,
+        }
+    }
+}
+
+impl<R: Read> Read for Noted<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.text.read(buf)?;
+        self.has_ended |= read == 0;
+        Ok(read)
+    }
+}
+
+/// Whether the text ends within a JSON value.
+fn is_cut(text: &[u8]) -> bool {
+    let mut noted = Noted::new(text);
+    let mut parser = serde_json::Deserializer::from_reader(&mut noted);
+    IgnoredAny::deserialize(&mut parser).is_err() && noted.has_ended
 }
 
 /// The columns that are known so far.

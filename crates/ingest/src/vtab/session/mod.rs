@@ -10,7 +10,7 @@
 mod own;
 
 use crate::database::database_file::still_has_its_name;
-use crate::error::{mixed, refused};
+use crate::error::{mixed, no_log, refused};
 use crate::log::backpressure::WhenFull;
 use crate::log::database_log::DatabaseLog;
 use crate::rows::pending::Pending;
@@ -251,11 +251,7 @@ impl Session {
 
     /// As [`Session::database_log`]; an error if there is none.
     pub fn existing_log(&self, connection: &Connection) -> Result<Arc<DatabaseLog>> {
-        self.database_log(connection)?.ok_or_else(|| {
-            refused(
-                "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
-            )
-        })
+        self.database_log(connection)?.ok_or_else(no_log)
     }
 
     /// The log that the database names now. The connection writes to that one from now on. To be

@@ -75,14 +75,14 @@ fn ended(shipping: &Arc<Shipping>, why: Option<String>) -> Error {
 fn holds_nothing(connection: &Connection) -> Result<()> {
     if connection.txn_state(Some(c"main")) != TxnState::None || !connection.is_autocommit() {
         return Err(Error::new(
-            Code::BUSY,
+            Code::LOCKED,
             "densite_replicate_wait: this connection has a transaction open, which is not committed, and which shipping may have to wait for; end it first, and call the function in a statement of its own",
         ));
     }
     let mode = connection.query_string("PRAGMA main.locking_mode")?;
     match mode.as_deref() {
         Some("exclusive") => Err(Error::new(
-            Code::BUSY,
+            Code::LOCKED,
             "densite_replicate_wait: this connection keeps its locks (PRAGMA locking_mode = EXCLUSIVE), which shipping has to wait for; set it to NORMAL and read a table",
         )),
         _ => Ok(()),
