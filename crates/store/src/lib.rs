@@ -54,7 +54,7 @@ mod writer;
 pub use connection::SyncFailed;
 pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
-pub use format::FORMAT_VERSION;
+pub use format::{FORMAT_VERSION, MAGIC};
 pub use handle::{Handle, PREAMBLE_LEN, preamble};
 pub use mark::{Mark, Written, joined};
 pub use options::{CodecChoice, DecodedCache, Options, Readahead, Tuning};

@@ -13,11 +13,10 @@ use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::free_pages::{FreePages, free_pages};
-use crate::freelist::{self, PageSet};
 use crate::known;
 use crate::lock::unless_cancelled;
 use crate::log::left_behind;
-use crate::pages::Pages;
+use crate::pages::{self, Pages};
 use crate::paths;
 use crate::progress::Progress;
 use crate::replace;
@@ -28,6 +27,7 @@ use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use crate::view;
 use densite_sqlite::Api;
+use densite_sqlite_format::PageSet;
 use densite_store::Options;
 use densite_vfs::pause;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ fn convert(
     let mut free = match to {
         To::Compressed if is_rewritten => FreePages {
             // A rewrite reads only what tables use.
-            leaves: freelist::leaves(&mut source, &header)?.unwrap_or_default(),
+            leaves: pages::free_leaves(&mut source, &header)?,
             ..FreePages::default()
         },
         To::Compressed => free_pages(api, &mut source, &target.given, progress)?,

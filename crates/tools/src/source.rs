@@ -7,7 +7,6 @@ mod state;
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
 use crate::lock;
 use crate::pages::Pages;
@@ -16,6 +15,8 @@ use crate::target::{Target, still_there};
 use crate::wal::Wal;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
+use densite_sqlite_format::header::{ROLLBACK_MODE, VERSIONS};
+use densite_sqlite_format::{HEADER_LEN, Header};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -201,7 +202,7 @@ impl Source {
         }
         let file = &self.state.file;
         let done = file
-            .write(&[1, 1], 18)
+            .write(&ROLLBACK_MODE, VERSIONS.start as u64)
             .and_then(|()| file.sync_with(ffi::SYNC_NORMAL));
         done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }

@@ -6,12 +6,13 @@
 use crate::bits::BitWriter;
 use crate::context::PageContext;
 use crate::ints::{DefaultParameters, Params, Shape, Stats};
+use crate::layout::{self, LastOrder};
 use crate::mismatch;
 use crate::model::Model;
-use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
 use crate::split::Split;
 use crate::stream::{Stream, Tail};
+use densite_sqlite_format::page::{Kind, Page};
 use std::cell::RefCell;
 
 /// What a stream's own parameters cost, in bits, roughly.
@@ -318,7 +319,7 @@ impl Encoder {
             w.put(u64::from(split.page.right), 32);
         }
         if !split.page.layout.is_canonical() {
-            split.page.layout.put_after(order, w);
+            layout::put_after(&split.page.layout, order, w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
             let defaults = model.defaults_of(stream.number);

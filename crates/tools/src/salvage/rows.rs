@@ -1,12 +1,12 @@
 //! The new database: a private one of SQLite, which gets tables, then rows, then what depends on
 //! them.
 
-use super::record::Encoding;
 use crate::db::Through;
 use crate::error::Result;
 use crate::schema::{self, Entry};
 use crate::stand_in;
 use densite_sqlite::{self as sqlite, Api, Code, Connection, Statement, Value, ffi, quoted};
+use densite_sqlite_format::Encoding;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CString;
