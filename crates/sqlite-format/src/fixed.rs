@@ -4,7 +4,7 @@
 //! With auto_vacuum, page 2 is a pointer map. It has an entry of 5 bytes for each of the pages that
 //! follow, and the next map is behind these. A map whose place is the lock page is the page after it.
 
-use crate::Header;
+use crate::{AutoVacuum, Header};
 
 /// The byte offset of SQLite's locks.
 pub const LOCK_BYTE: u64 = 0x4000_0000;
@@ -26,7 +26,10 @@ pub fn is_pointer_map(page: u32, page_size: u32, usable: u32) -> bool {
 /// The pointer maps of a database of `count` pages. The last one can be behind its end.
 pub fn pointer_maps(header: &Header, count: u32) -> impl Iterator<Item = u32> + use<> {
     let lock = lock_page(header.page_size);
-    let last = if header.auto_vacuum { count } else { 0 };
+    let last = match header.auto_vacuum {
+        AutoVacuum::None => 0,
+        AutoVacuum::Full | AutoVacuum::Incremental => count,
+    };
     let places = (2..=last).step_by((header.usable / MAP_ENTRY + 1) as usize);
     places.map(move |page| if page == lock { page + 1 } else { page })
 }
@@ -40,7 +43,7 @@ mod tests {
         // With 1024 bytes, a map would be the lock page.
         for page_size in [512, 1024, 4096, 65536] {
             let header = Header {
-                auto_vacuum: true,
+                auto_vacuum: AutoVacuum::Full,
                 ..Header::new(page_size)
             };
             let lock = lock_page(page_size);

@@ -13,7 +13,7 @@
 //! trunk pages, so they are never among the leaves.
 
 use crate::fixed::{is_pointer_map, lock_page};
-use crate::{Header, PageSet, be32};
+use crate::{AutoVacuum, Header, PageSet, be32};
 
 /// A whole freelist.
 #[derive(Debug)]
@@ -35,13 +35,16 @@ pub fn list<E>(
     mut read: impl FnMut(u32, &mut [u8]) -> Result<(), E>,
 ) -> Result<Option<Freelist>, E> {
     let Header {
-        page_size, usable, ..
+        page_size,
+        usable,
+        auto_vacuum,
+        ..
     } = *header;
     let lock_page = lock_page(page_size);
     let allowed = |page: u32| {
         (2..=count).contains(&page)
             && page != lock_page
-            && !(header.auto_vacuum && is_pointer_map(page, page_size, usable))
+            && (auto_vacuum == AutoVacuum::None || !is_pointer_map(page, page_size, usable))
     };
     let mut all = PageSet::default();
     let mut leaves = PageSet::default();
@@ -133,7 +136,7 @@ mod tests {
             (
                 &[(3, &[0, 1, 7])],
                 Header {
-                    auto_vacuum: true,
+                    auto_vacuum: AutoVacuum::Full,
                     ..header(2, 2)
                 },
             ), // pointer map

@@ -46,6 +46,17 @@ pub const CHANGE_COUNTER: Range<usize> = 24..40;
 /// Where the fields of the freelist are.
 pub const FREELIST: Range<usize> = 32..40;
 
+/// The setting auto_vacuum of a database; the numbers are those of the PRAGMA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoVacuum {
+    /// Free pages stay in the file. There are no pointer maps.
+    None = 0,
+    /// Each commit moves pages to the place of free ones, and cuts the file.
+    Full = 1,
+    /// `PRAGMA incremental_vacuum` does so.
+    Incremental = 2,
+}
+
 /// The fields that Densite uses, with checked values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -61,10 +72,8 @@ pub struct Header {
     pub free_trunk: u32,
     /// The number of pages on the freelist.
     pub free_pages: u32,
-    /// Whether pointer-map pages exist.
-    pub auto_vacuum: bool,
-    /// Whether auto_vacuum is incremental.
-    pub incremental: bool,
+    /// What becomes of free pages.
+    pub auto_vacuum: AutoVacuum,
     /// How text is stored.
     pub encoding: Encoding,
     /// A number of the application.
@@ -87,8 +96,11 @@ impl Header {
             page_count: number(28)?,
             free_trunk: number(32)?,
             free_pages: number(36)?,
-            auto_vacuum: number(52)? != 0,
-            incremental: number(64)? != 0,
+            auto_vacuum: match (number(52)?, number(64)?) {
+                (0, _) => AutoVacuum::None,
+                (_, 0) => AutoVacuum::Full,
+                _ => AutoVacuum::Incremental,
+            },
             encoding: Encoding::of(number(56)?),
             user_version: number(60)?.cast_signed(),
             application_id: number(68)?.cast_signed(),
@@ -104,8 +116,7 @@ impl Header {
             page_count: 0,
             free_trunk: 0,
             free_pages: 0,
-            auto_vacuum: false,
-            incremental: false,
+            auto_vacuum: AutoVacuum::None,
             encoding: Encoding::Utf8,
             user_version: 0,
             application_id: 0,

@@ -32,7 +32,7 @@ pub mod wal_index;
 
 pub use encoding::Encoding;
 pub use freelist::Freelist;
-pub use header::{HEADER_LEN, Header, MAGIC};
+pub use header::{AutoVacuum, HEADER_LEN, Header, MAGIC};
 pub use page_set::PageSet;
 pub use varint::{any_varint, put_varint, short_varint, varint, varint_len};
 

@@ -14,6 +14,7 @@
 //! | 13, 15, … n | text | (n - 13) / 2 |
 
 use crate::varint;
+use std::iter;
 
 /// Bytes of a value by serial type, for types below 12.
 pub const BODY_LEN: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
@@ -104,38 +105,21 @@ pub fn int(bytes: &[u8]) -> i64 {
         .map_or(0, |v| v >> unused)
 }
 
-/// The serial types in a record's header. The last item is `None` if it is malformed.
-#[derive(Debug, Clone)]
-pub struct SerialTypes<'a> {
-    header: &'a [u8],
-    at: usize,
-}
-
-impl<'a> SerialTypes<'a> {
-    /// Those of a record; `None` if its header does not end there.
-    #[inline]
-    pub fn of(record: &'a [u8]) -> Option<SerialTypes<'a>> {
-        let (len, at) = varint(record)?;
-        let header = record.get(..usize::try_from(len).ok()?)?;
-        (at <= header.len()).then_some(SerialTypes { header, at })
-    }
-
-    /// Bytes of the header, behind which the body begins.
-    pub fn header_len(&self) -> usize {
-        self.header.len()
-    }
-}
-
-impl Iterator for SerialTypes<'_> {
-    type Item = Option<u64>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Option<u64>> {
-        let rest = self.header.get(self.at..).filter(|rest| !rest.is_empty())?;
-        let read = varint(rest);
-        self.at += read.map_or(rest.len(), |(_, len)| len);
+/// The serial types of a record, and the bytes of its header; `None` if the header does not end
+/// there. A malformed type is `None`, and the last item.
+#[inline]
+pub fn serial_types(record: &[u8]) -> Option<(impl Iterator<Item = Option<u64>>, usize)> {
+    let (len, at) = varint(record)?;
+    let header = record.get(..usize::try_from(len).ok()?)?;
+    let mut rest = header.get(at..)?;
+    let next = move || {
+        let read = (!rest.is_empty()).then(|| varint(rest))?;
+        rest = read
+            .and_then(|(_, len)| rest.get(len..))
+            .unwrap_or_default();
         Some(read.map(|(serial_type, _)| serial_type))
-    }
+    };
+    Some((iter::from_fn(next), header.len()))
 }
 
 /// A value of a record.
@@ -155,8 +139,8 @@ pub enum Value<'a> {
 
 /// The values of a record; `None` if it is malformed.
 pub fn values(record: &[u8]) -> Option<Vec<Value<'_>>> {
-    let types = SerialTypes::of(record)?;
-    let mut body = record.get(types.header_len()..)?;
+    let (types, header_len) = serial_types(record)?;
+    let mut body = record.get(header_len..)?;
     let mut next = |serial_type| {
         let (value, rest) = value(serial_type, body)?;
         body = rest;

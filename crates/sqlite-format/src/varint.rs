@@ -24,6 +24,8 @@ pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
+/// Not inlined, so that [`varint`] is small enough to be.
+#[inline(never)]
 fn long_shortest(bytes: &[u8]) -> Option<(u64, usize)> {
     long(bytes).filter(|(value, len)| varint_len(*value) == *len)
 }

@@ -2,7 +2,8 @@
 
 use densite_sqlite_format::page::{Kind, Page, local_len, pointers};
 use densite_sqlite_format::{
-    Encoding, HEADER_LEN, Header, MAGIC, any_varint, freelist, header, record, schema, wal,
+    AutoVacuum, Encoding, HEADER_LEN, Header, MAGIC, any_varint, freelist, header, record, schema,
+    wal,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -20,7 +21,7 @@ fn database() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn headers_and_freelists(bytes in database(), trunk in 0u32..9, free in 0u32..9, auto_vacuum: bool) {
+    fn headers_and_freelists(bytes in database(), trunk in 0u32..9, free in 0u32..9, is_full: bool) {
         header::foreign_version(&bytes);
         prop_assert_eq!(header::is_sqlite(&bytes), bytes.starts_with(MAGIC));
         let Some(read) = Header::parse(&bytes) else {
@@ -28,6 +29,7 @@ proptest! {
         };
         prop_assert_eq!(header::page_size(&bytes), Some(read.page_size));
         prop_assert!((480..=read.page_size).contains(&read.usable));
+        let auto_vacuum = if is_full { AutoVacuum::Full } else { AutoVacuum::None };
         let header = Header { free_trunk: trunk, free_pages: free, auto_vacuum, ..read };
         let count = header.pages_in(bytes.len() as u64);
         let list = freelist::list(count, &header, |page, buf| {
@@ -68,7 +70,7 @@ proptest! {
             // The rest fills overflow pages, or as little as allowed is in the page.
             let rest = payload - local as u64;
             let least = (usable - 12) * 32 / 255 - 23;
-            prop_assert!(rest % (usable as u64 - 4) == 0 || local == least);
+            prop_assert!(rest.is_multiple_of(usable as u64 - 4) || local == least);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use densite_sqlite_format::page::{Kind, Page, next_overflow};
 use densite_sqlite_format::record::{self, Value};
-use densite_sqlite_format::{Encoding, Header, freelist, schema, wal};
+use densite_sqlite_format::{AutoVacuum, Encoding, Header, freelist, schema, wal};
 use rusqlite::Connection;
 
 /// The bytes of a database that these statements make, and of its WAL.
@@ -31,8 +31,7 @@ fn the_header_says_what_the_pragmas_say() {
         page_count: bytes.len() as u32 / 1024,
         free_trunk: header.free_trunk,
         free_pages: header.free_pages,
-        auto_vacuum: true,
-        incremental: true,
+        auto_vacuum: AutoVacuum::Incremental,
         encoding: Encoding::Utf16be,
         user_version: -7,
         application_id: 99,

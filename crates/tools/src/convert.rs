@@ -27,7 +27,7 @@ use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use crate::view;
 use densite_sqlite::Api;
-use densite_sqlite_format::PageSet;
+use densite_sqlite_format::{AutoVacuum, PageSet};
 use densite_store::Options;
 use densite_vfs::pause;
 use std::path::{Path, PathBuf};
@@ -222,7 +222,7 @@ fn convert(
     let without_freelist = conflict.is_some();
     if let Some(conflict) = conflict {
         // Without the list, auto_vacuum would find free pages in its map that are not in the list.
-        if !options.keeps_damage || header.auto_vacuum {
+        if !options.keeps_damage || header.auto_vacuum != AutoVacuum::None {
             return Err(conflict);
         }
         free.leaves = PageSet::default();

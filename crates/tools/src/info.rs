@@ -14,7 +14,7 @@ use crate::source::is_recovered;
 use crate::target::{self, Target};
 use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
-use densite_sqlite_format::{HEADER_LEN, Header};
+use densite_sqlite_format::{AutoVacuum, HEADER_LEN, Header};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,17 +29,6 @@ pub enum JournalMode {
     Rollback,
     /// A write-ahead log.
     Wal,
-}
-
-/// The setting auto_vacuum of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AutoVacuum {
-    /// Free pages stay in the file.
-    None,
-    /// Each commit moves pages to the place of free ones, and cuts the file.
-    Full,
-    /// `PRAGMA incremental_vacuum` does so.
-    Incremental,
 }
 
 /// Figures of a database. Content of a WAL that is not in the file yet counts only in `wal_bytes`.
@@ -231,11 +220,7 @@ pub(crate) fn info_within(
         } else {
             JournalMode::Rollback
         };
-        info.auto_vacuum = match (header.auto_vacuum, header.incremental) {
-            (false, _) => AutoVacuum::None,
-            (true, false) => AutoVacuum::Full,
-            (true, true) => AutoVacuum::Incremental,
-        };
+        info.auto_vacuum = header.auto_vacuum;
         match is_brief {
             true => info.objects_problem = Some(NOT_READ.to_owned()),
             false => failed = add_objects(api, &target, &header, &mut bytes, &mut info).err(),

@@ -25,11 +25,11 @@ use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use densite_sqlite::{self as sqlite, Api};
 use densite_sqlite_format::schema::Row;
-use densite_sqlite_format::{Encoding, Header, PageSet, record as stored};
+use densite_sqlite_format::{Encoding, PageSet, record as stored};
 use densite_vfs::LockedView;
 use opened::Opened;
 use record::values;
-use rows::{Rows, Settings};
+use rows::Rows;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,7 +120,6 @@ pub fn salvage(
     let form = opened.form();
     let pages = opened.pages();
     let header = pages::header(pages, &target.given)?;
-    let settings = settings(&header);
     let free = match pages::freelist(pages, &header) {
         Ok(list) => list.map(|list| list.all),
         Err(Error::Damaged { .. }) => None,
@@ -139,21 +138,21 @@ pub fn salvage(
         destination_bytes: 0,
         elapsed: Duration::ZERO,
     };
-    let mut rows = Rows::new(api, &settings)?;
+    let mut rows = Rows::new(api, &header)?;
     let mut trees = Trees::new(pages, header, &target.given, progress);
-    let parts = schema(&mut trees, settings.encoding, &mut saved)?;
+    let parts = schema(&mut trees, header.encoding, &mut saved)?;
     make_tables(&parts, &mut rows, &mut saved)?;
     let mut kept = 0;
     let lost_indexes = read_tables(
         &mut trees,
-        settings.encoding,
+        header.encoding,
         &parts,
         (&rows, &mut kept),
         &mut saved,
     )?;
     let rest = Rest {
         free: free.unwrap_or_default(),
-        encoding: settings.encoding,
+        encoding: header.encoding,
         lost_indexes,
     };
     rest.read(&mut trees, (&rows, &mut kept), &mut saved)?;
@@ -178,20 +177,6 @@ fn failed(e: sqlite::Error) -> Error {
         path: std::env::temp_dir(),
         doing: "build the new database in a temporary file".into(),
         message: e.message,
-    }
-}
-
-fn settings(header: &Header) -> Settings {
-    Settings {
-        page_size: header.page_size,
-        encoding: header.encoding,
-        auto_vacuum: match (header.auto_vacuum, header.incremental) {
-            (false, _) => 0,
-            (true, false) => 1,
-            (true, true) => 2,
-        },
-        user_version: header.user_version,
-        application_id: header.application_id,
     }
 }
 

@@ -149,16 +149,6 @@ fn decodes_to_page(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> b
     right && page.get(at..) == decoded.get(at..)
 }
 
-/// The number that is stored for a kind.
-pub(crate) fn kind_number(kind: Kind) -> u64 {
-    match kind {
-        Kind::IndexInterior => 0,
-        Kind::TableInterior => 1,
-        Kind::IndexLeaf => 2,
-        Kind::TableLeaf => 3,
-    }
-}
-
 impl Encoder {
     fn encode(
         &mut self,
@@ -284,7 +274,8 @@ impl Encoder {
         let columns = split.columns != model.columns.len();
         let cells = split.page.count();
         let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
-        w.put(kind_number(split.page.kind), 2);
+        let kind = Kind::ALL.iter().position(|kind| *kind == split.page.kind)?;
+        w.put(kind as u64, 2);
         flag(w, !split.page.layout.is_canonical());
         flag(w, deviant);
         flag(w, split.long);

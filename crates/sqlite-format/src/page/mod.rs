@@ -48,6 +48,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds, ascending.
+    pub const ALL: [Kind; 4] = [
+        Kind::IndexInterior,
+        Kind::TableInterior,
+        Kind::IndexLeaf,
+        Kind::TableLeaf,
+    ];
+
     /// The kind that a page says it is of. `first`: it is page 1.
     #[inline]
     pub fn of(page: &[u8], first: bool) -> Option<Kind> {
@@ -166,7 +174,8 @@ pub struct Page {
     pub cells: Vec<Cell>,
     /// How they lie.
     pub layout: Layout,
-    /// See [`Page::content_start`]; 0 if the page was not well-formed.
+    /// Address of the lowest cell, freeblock or fragment. The usable size if there is none; 0 if
+    /// the page was not well-formed.
     content_start: usize,
     /// Whether some cell is filled up to four bytes.
     filled: bool,
@@ -197,11 +206,6 @@ impl Page {
     /// Number of cells.
     pub fn count(&self) -> usize {
         self.layout.count()
-    }
-
-    /// Address of the lowest cell, freeblock or fragment; the usable size if there is none.
-    pub fn content_start(&self) -> usize {
-        self.content_start
     }
 
     /// The children in order of their keys; none of a leaf.

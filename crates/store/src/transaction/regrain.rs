@@ -13,9 +13,7 @@ impl Transaction {
     /// # Errors
     /// I/O, a full disk, damage.
     pub(crate) fn regrain(&mut self, connection: &mut Connection) -> Result<()> {
-        let Some(new) = page_size(&self.head) else {
-            return Ok(());
-        };
+        let new = page_size(&self.head).unwrap_or(self.page_size);
         if new == self.page_size || self.logical_len == 0 {
             return Ok(());
         }

@@ -1,5 +1,6 @@
 //! The pages that queries read first: the schema, and the upper part of each b-tree.
 
+use crate::schema;
 use densite_replica::{Error, Result};
 use densite_sqlite::Connection;
 use densite_sqlite_format::page::{DEPTH_MAX, Kind, Page};
@@ -28,8 +29,8 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     };
     let mut level = Vec::new();
     let mut found = vec![1];
-    let roots = roots(connection).map_err(|e| Error::Source(e.message))?;
-    for root in roots {
+    let roots = schema::roots(connection).map_err(|e| Error::Source(e.message))?;
+    for root in roots.into_iter().take(MOST) {
         found.push(root);
         // All leaves of a b-tree have one depth.
         let depth = trees.depth(root)?;
@@ -51,17 +52,6 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     }
     found.truncate(MOST);
     Ok(found)
-}
-
-fn roots(connection: &Connection) -> densite_sqlite::Result<Vec<u32>> {
-    let mut roots = vec![1];
-    let sql = "SELECT rootpage FROM main.sqlite_master WHERE rootpage > 0 ORDER BY rootpage";
-    let mut found = connection.prepare(sql)?;
-    while roots.len() < MOST && found.step()? {
-        let root = found.column(0).as_i64();
-        roots.extend(root.and_then(|root| u32::try_from(root).ok()));
-    }
-    Ok(roots)
 }
 
 struct Trees<'a> {

@@ -100,12 +100,7 @@ impl Decoder {
         } = self;
         let mut r = BitReader::unpadded(payload);
         let flag = |r: &mut BitReader<'_>| Some(r.get(1)? == 1);
-        let kind = match r.get(2)? {
-            0 => Kind::IndexInterior,
-            1 => Kind::TableInterior,
-            2 => Kind::IndexLeaf,
-            _ => Kind::TableLeaf,
-        };
+        let kind = *Kind::ALL.get(r.get(2)? as usize)?;
         let irregular = flag(&mut r)?;
         let deviant = flag(&mut r)?;
         let small = !flag(&mut r)?;

@@ -91,28 +91,28 @@ impl LayoutReader {
         layout: &mut Layout,
     ) -> Option<()> {
         layout.reset(cells);
-        if cells > CELLS_MAX || usable > USABLE_MAX {
-            return None;
-        }
-        if r.get(1)? == 0 {
-            return Some(());
-        }
-        let taken = self.take_irregular(r, usable, layout);
+        let taken = self.take_from(r, usable, layout);
         if taken.is_none() {
             layout.reset(cells);
         }
         taken
     }
 
-    fn take_irregular(
+    fn take_from(
         &mut self,
         r: &mut BitReader<'_>,
         usable: usize,
         layout: &mut Layout,
     ) -> Option<()> {
+        let cells = layout.count();
+        if cells > CELLS_MAX || usable > USABLE_MAX {
+            return None;
+        }
+        if r.get(1)? == 0 {
+            return Some(());
+        }
         let ordered = r.get(1)? == 1;
         let has_items = r.get(1)? == 1;
-        let cells = layout.count();
         if ordered {
             order::take(r, cells, &mut layout.order, &mut self.work)?;
         }

@@ -277,7 +277,8 @@ fn round_trip(
     if layout.is_canonical() {
         let mut out = packed;
         let pointers_end = parsed.header_at + header_len + 2 * sizes.len();
-        out[pointers_end..parsed.content_start()].fill(0);
+        let content: u32 = sizes.iter().sum();
+        out[pointers_end..usable - content as usize].fill(0);
         start(&mut out);
         Layout::finish_canonical(&sizes, parsed.header_at, header_len, usable, &mut out)
             .expect("fits");

@@ -21,7 +21,7 @@ use crate::symbols::huffman::{Bits, Numbers};
 pub(crate) use class::Kind;
 use class::Tables;
 use densite_sqlite_format::page::{Cell, Kind as PageKind, Page};
-use densite_sqlite_format::record::SerialTypes;
+use densite_sqlite_format::record::serial_types;
 use densite_sqlite_format::{be16, varint};
 use event::Event;
 use std::cell::RefCell;
@@ -74,8 +74,7 @@ pub fn is_likely(page: &[u8]) -> bool {
 
 /// The blob that ends a record.
 fn last_blob(record: &[u8]) -> Option<&[u8]> {
-    let types = SerialTypes::of(record)?;
-    let header = types.header_len();
+    let (types, header) = serial_types(record)?;
     let last = types.last()??;
     let len = usize::try_from(last.checked_sub(12)? / 2).ok()?;
     let from = record.len().checked_sub(len)?;
