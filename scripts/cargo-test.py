@@ -31,7 +31,7 @@ ONLY_IN_ALL = {
     "tests: tests/hosts.rs",
 }
 # What reads and writes pages and the log.
-CORE = ["disk", "log", "sqlite", "store", "typed", "vfs"]
+CORE = ["disk", "log", "sqlite", "sqlite-format", "store", "typed", "vfs"]
 
 # With more threads in all, tests that measure time fail now and then.
 THREADS = 2

@@ -13,6 +13,7 @@ mod message;
 mod pickle;
 mod piece;
 mod sample;
+mod sqlite;
 mod store;
 mod stream;
 mod target;
@@ -28,6 +29,7 @@ pub fn all() -> impl Iterator<Item = &'static Target> {
         &piece::PIECE,
         &message::MESSAGE,
         &stream::STREAM,
+        &sqlite::SQLITE,
     ];
     store::TARGETS.iter().chain(typed::TARGETS).chain(others)
 }

@@ -1,7 +1,9 @@
 //! Pages like those of SQLite, made without SQLite. They are the same in each run, and small enough
 //! for the saved corpus.
 
-use densite_typed::page::{Kind, local_len, put_varint};
+use densite_sqlite_format::page::{Kind, header_at, local_len};
+use densite_sqlite_format::record::{body_len, bytes_type, int_type};
+use densite_sqlite_format::{MAGIC, put_varint};
 use densite_typed::{Model, Purpose};
 
 /// A value of a record.
@@ -37,17 +39,9 @@ fn record(values: &[Value]) -> Vec<u8> {
     for value in values {
         let serial_type = match value {
             Value::Null => 0,
-            Value::Int(v @ (0 | 1)) => 8 + *v as u64,
             Value::Int(v) => {
-                let (serial_type, len) = match v ^ (v >> 63) {
-                    0..=0x7f => (1, 1),
-                    0x80..=0x7fff => (2, 2),
-                    0x8000..=0x7f_ffff => (3, 3),
-                    0x80_0000..=0x7fff_ffff => (4, 4),
-                    0x8000_0000..=0x7fff_ffff_ffff => (5, 6),
-                    _ => (6, 8),
-                };
-                body.extend_from_slice(&v.to_be_bytes()[8 - len..]);
+                let serial_type = int_type(*v, true);
+                body.extend_from_slice(&v.to_be_bytes()[8 - body_len(serial_type)..]);
                 serial_type
             }
             Value::Real(v) => {
@@ -56,14 +50,14 @@ fn record(values: &[Value]) -> Vec<u8> {
             }
             Value::Text(text) => {
                 body.extend_from_slice(text.as_bytes());
-                13 + 2 * text.len() as u64
+                bytes_type(text.len(), true)
             }
             Value::Blob(bytes) => {
                 body.extend_from_slice(bytes);
-                12 + 2 * bytes.len() as u64
+                bytes_type(bytes.len(), false)
             }
         };
-        push_varint(serial_type, &mut types);
+        push_varint(u64::from(serial_type), &mut types);
     }
     let mut out = Vec::new();
     // The headers here are short: one byte holds the length.
@@ -112,12 +106,12 @@ fn page(
     tidy: Tidy,
     mut next: impl FnMut(usize) -> Vec<u8>,
 ) -> Vec<u8> {
-    let header_at = if first { 100 } else { 0 };
+    let header_at = header_at(first);
     let pointers_at = header_at + kind.header_len();
     let mut page = vec![if tidy == Tidy::No { 0xEE } else { 0 }; len];
     page[..pointers_at].fill(0);
     if first {
-        page[..16].copy_from_slice(b"SQLite format 3\0");
+        page[..16].copy_from_slice(MAGIC);
     }
     let mut at = len;
     let mut places = Vec::new();
@@ -442,7 +436,7 @@ pub(crate) fn rows_model() -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use densite_typed::page::Page;
+    use densite_sqlite_format::page::Page;
 
     #[test]
     fn samples_are_pages_of_their_kind() {

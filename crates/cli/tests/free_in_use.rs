@@ -1,6 +1,7 @@
 //! A freelist that names pages that tables use, as lost locks leave it: no verb drops their rows.
 
 use crate::common::{at, densite, rows, snapshot, temp};
+use densite_sqlite_format::page::{Kind, Page};
 use rusqlite::Connection;
 use std::fs;
 
@@ -38,29 +39,17 @@ fn made(path: &str, kind: &str) {
         .expect("a root");
     db.close().expect("closed");
     let mut bytes = fs::read(path).expect("read");
-    let root = (root as usize - 1) * PAGE;
-    assert_eq!(bytes[root], 5, "an interior page");
-    let right = u32_at(&bytes, root + 8);
-    let cell = usize::from(u16::from_be_bytes([bytes[root + 12], bytes[root + 13]]));
+    let parsed = |number: u32| {
+        let (mut page, at) = (Page::new(), (number as usize - 1) * PAGE);
+        assert!(page.parse(&bytes[at..at + PAGE], PAGE, false), "a b-tree");
+        page
+    };
+    let root = parsed(root);
+    assert_eq!(root.kind, Kind::TableInterior);
     let page = match kind {
-        "leaf" => u32_at(&bytes, root + cell),
-        // The long value is the last cell of the last leaf; its overflow page is at its end.
-        _ => {
-            let leaf = (right as usize - 1) * PAGE;
-            let cells = usize::from(u16::from_be_bytes([bytes[leaf + 3], bytes[leaf + 4]]));
-            let last = leaf + 8 + 2 * (cells - 1);
-            let start = leaf + usize::from(u16::from_be_bytes([bytes[last], bytes[last + 1]]));
-            let local = densite_typed::page::local_len(
-                densite_typed::page::Kind::TableLeaf,
-                PAGE,
-                densite_typed::page::varint(&bytes[start..])
-                    .expect("a number")
-                    .0,
-            );
-            let (_, n) = densite_typed::page::varint(&bytes[start..]).expect("a number");
-            let (_, m) = densite_typed::page::varint(&bytes[start + n..]).expect("a number");
-            u32_at(&bytes, start + n + m + local)
-        }
+        "leaf" => root.cells[0].child,
+        // The long value is the last cell of the last leaf.
+        _ => parsed(root.right).cells.last().expect("a cell").overflow,
     };
     let trunk = (u32_at(&bytes, 32) as usize - 1) * PAGE;
     let leaves = u32_at(&bytes, trunk + 4);

@@ -2,7 +2,7 @@
 //!
 //! SQLite is called only through the table that it passes to an extension's entry point ([`Api`]),
 //! so one build serves every host from SQLite 3.37.2 on. Databases: [`Connection`], [`Statement`],
-//! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
+//! [`Value`], [`Backup`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
 //! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
 //! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`],
 //! [`stand_in_for_collations`], [`Observation`]. [`fork_gate`] makes forks wait. Callbacks catch panics, so no panic crosses into C.
@@ -26,7 +26,6 @@ pub mod fork_gate;
 mod function;
 mod host;
 mod hostfile;
-pub mod image;
 mod loaded;
 mod owned;
 mod panic;

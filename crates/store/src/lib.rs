@@ -55,7 +55,7 @@ pub use commit_id::{CommitId, Written, joined};
 pub use connection::SyncFailed;
 pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
-pub use format::FORMAT_VERSION;
+pub use format::{FORMAT_VERSION, MAGIC};
 pub use handle::{Handle, PREAMBLE_LEN, preamble};
 pub use options::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;

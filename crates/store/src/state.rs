@@ -6,10 +6,8 @@ use crate::format::entry::{Entry, Root};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer};
 use crate::map::tree;
+use densite_sqlite_format::header::{ROLLBACK_MODE, VERSIONS};
 use std::collections::HashMap;
-
-/// Bytes 18 and 19 of page 1 in a rollback mode. In WAL mode they are 2.
-const ROLLBACK_MODE: [u8; 2] = [1, 1];
 
 /// A commit, as a process knows it. Everything here follows from the trailers between the last root
 /// trailer and the tip.
@@ -245,9 +243,9 @@ impl State {
         self.section.next_dict.max(newest)
     }
 
-    /// Whether the database is in a rollback mode: bytes 18 and 19 of page 1.
+    /// Whether the database is in a rollback mode: the versions in page 1.
     pub(crate) fn is_in_rollback_mode(&self) -> bool {
-        self.head.get(18..20) == Some(&ROLLBACK_MODE)
+        self.head.get(VERSIONS) == Some(&ROLLBACK_MODE)
     }
 
     /// The extent that is being appended to.

@@ -13,11 +13,10 @@ use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::free_pages::{FreePages, free_pages};
-use crate::freelist::{self, PageSet};
 use crate::known;
 use crate::lock::unless_cancelled;
 use crate::log::left_behind;
-use crate::page_source::Pages;
+use crate::page_source::{self, Pages};
 use crate::paths;
 use crate::progress::Progress;
 use crate::replace;
@@ -28,6 +27,7 @@ use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use crate::view;
 use densite_sqlite::Api;
+use densite_sqlite_format::{AutoVacuum, PageSet};
 use densite_store::Options;
 use densite_vfs::failpoint;
 use std::path::{Path, PathBuf};
@@ -211,7 +211,7 @@ fn convert(
     let mut free = match to {
         To::Compressed if is_rewritten => FreePages {
             // A rewrite reads only what tables use.
-            leaves: freelist::leaves(&mut source, &header)?.unwrap_or_default(),
+            leaves: page_source::free_leaves(&mut source, &header)?,
             ..FreePages::default()
         },
         To::Compressed => free_pages(api, &mut source, &target.given, progress)?,
@@ -222,7 +222,7 @@ fn convert(
     let without_freelist = conflict.is_some();
     if let Some(conflict) = conflict {
         // Without the list, auto_vacuum would find free pages in its map that are not in the list.
-        if !options.keeps_damage || header.auto_vacuum {
+        if !options.keeps_damage || header.auto_vacuum != AutoVacuum::None {
             return Err(conflict);
         }
         free.leaves = PageSet::default();

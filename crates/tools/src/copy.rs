@@ -3,14 +3,13 @@
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form;
-use crate::freelist::PageSet;
-use crate::header::Header;
 use crate::page_source::Pages;
 use crate::progress::Progress;
 use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, SyncKind};
 use densite_sqlite::Api;
+use densite_sqlite_format::{Header, PageSet, header};
 use densite_store::{Handle, Options, PageContext};
 use std::path::Path;
 
@@ -23,9 +22,6 @@ const HOLE: usize = 64 << 10;
 
 /// A compressed copy is published after this many bytes, so that the pending state stays small.
 pub(crate) const PUBLISH_EVERY: u64 = 32 << 20;
-
-/// Where page 1 has the number of the first trunk of the freelist, and the count of free pages.
-const FREELIST_AT: std::ops::Range<usize> = 32..40;
 
 /// Sample pages for dictionaries: a 64th of the database, but within these limits in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
@@ -64,7 +60,7 @@ impl Input<'_> {
         self.pages.read(buf, offset)?;
         if self.without_freelist
             && offset == 0
-            && let Some(fields) = buf.get_mut(FREELIST_AT)
+            && let Some(fields) = buf.get_mut(header::FREELIST)
         {
             fields.fill(0);
         }
@@ -350,15 +346,7 @@ mod tests {
     const SIZE: usize = 1024;
 
     fn header() -> Header {
-        let size = SIZE as u32;
-        Header {
-            page_size: size,
-            usable: size,
-            wal: false,
-            free_trunk: 0,
-            free_pages: 0,
-            auto_vacuum: false,
-        }
+        Header::new(SIZE as u32)
     }
 
     /// Pages of which half the bytes repeat; the last page is cut off.

@@ -2,14 +2,10 @@
 
 use crate::digest::{Digest, Key};
 use crate::error::Result;
-use crate::freelist::PageSet;
-use crate::header::Header;
 use crate::page_source::Pages;
 use densite_disk::hash::{Xxh3_64, xxh3_64_with_seed};
-use densite_typed::page::{Cell, Page};
-
-/// The greatest depth of a b-tree in SQLite.
-const DEPTH_MAX: u32 = 20;
+use densite_sqlite_format::page::{Cell, DEPTH_MAX, Page, next_overflow};
+use densite_sqlite_format::{Header, PageSet};
 
 /// Why a tree has no digest.
 #[derive(Debug)]
@@ -216,12 +212,9 @@ impl<'a> Digester<'a> {
     /// The depth of the tree along its left edge. Does not mark pages as visited.
     fn depth(&mut self, root: u32) -> std::result::Result<u32, Odd> {
         let mut number = root;
-        for depth in 1..=DEPTH_MAX {
+        for depth in 1..=DEPTH_MAX as u32 {
             let (bytes, page) = self.read(number, 0)?;
-            let child = match page.kind.has_child() {
-                true => Some(page.cells.first().map_or(page.right, |c| c.child)),
-                false => None,
-            };
+            let child = page.children().next();
             self.give(0, bytes, page);
             match child {
                 None => return Ok(depth),
@@ -258,7 +251,7 @@ impl<'a> Digester<'a> {
             self.fill(next, &mut buf)?;
             let n = usize::try_from(left).unwrap_or(room).min(room);
             hasher.update(buf.get(4..4 + n).ok_or(Odd::NotATree)?);
-            next = crate::header::u32_at(&buf, 0).ok_or(Odd::NotATree)?;
+            next = next_overflow(&buf).ok_or(Odd::NotATree)?;
             left -= n as u64;
         }
         self.overflow = buf;
@@ -269,15 +262,13 @@ impl<'a> Digester<'a> {
     }
 
     fn fill(&mut self, number: u32, buf: &mut Vec<u8>) -> Result<()> {
-        let size = self.header.page_size;
-        buf.resize(size as usize, 0);
-        let at = u64::from(number.saturating_sub(1)) * u64::from(size);
-        self.pages.read(buf, at)
+        buf.resize(self.header.page_size as usize, 0);
+        self.pages.read(buf, self.header.offset_of(number))
     }
 
     fn meet(&mut self, number: u32) -> std::result::Result<(), Odd> {
-        let size = u64::from(self.header.page_size);
-        if number == 0 || u64::from(number) > self.pages.len() / size || !self.seen.insert(number) {
+        let count = self.header.pages_in(self.pages.len());
+        if number == 0 || number > count || !self.seen.insert(number) {
             return Err(Odd::NotATree);
         }
         Ok(())

@@ -9,15 +9,15 @@ use crate::copy::{self, Input, PIECE};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::freelist::{self, PageSet};
-use crate::header::{HEADER_LEN, Header};
 use crate::lock;
 use crate::objects::Bytes;
+use crate::page_source;
 use crate::progress::Progress;
 use crate::target;
 use crate::temp::Temp;
 use densite_disk::File;
 use densite_sqlite::Api;
+use densite_sqlite_format::{HEADER_LEN, Header, PageSet};
 use densite_store::Options;
 use std::path::Path;
 use std::time::Duration;
@@ -64,10 +64,10 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
     let len = File::len(&file).map_err(failed)?;
     let len = len - len % u64::from(header.page_size);
     let mut source = Bytes::Plain(file, len, path.to_path_buf());
-    let zero = match freelist::leaves(&mut source, &header) {
+    let zero = match page_source::free_leaves(&mut source, &header) {
         // `check` reports it, and another process can be changing it in WAL mode.
         Err(Error::Damaged { .. }) => PageSet::default(),
-        found => found?.unwrap_or_default(),
+        found => found?,
     };
     let pieces = len.div_ceil(PIECE);
     let taken = pieces.min(PIECES);

@@ -2,20 +2,12 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::header::is_sqlite;
 use crate::paths::{beside, len_or_zero};
 use crate::target::Target;
 use densite_disk::File;
 use densite_sqlite::{Api, Companions, HostFile};
+use densite_sqlite_format::header::{foreign_version, is_sqlite};
 use densite_store::{self as store, Handle, Options, Readahead};
-
-/// Where the header has the version that a program must know to read the file
-/// (fileformat2.html, section 1.3.3).
-const READ_VERSION: usize = 19;
-/// Payload fractions, which every header has behind the versions and the reserved bytes.
-const FRACTIONS: [u8; 3] = [64, 32, 32];
-/// SQLite's newest one. Its wal2 branch writes 3, Turso's MVCC mode 255.
-const NEWEST_READ_VERSION: u8 = 2;
 
 /// The form in which a database is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +30,11 @@ impl Form {
     }
 }
 
+/// Whether a file with these first 16 bytes is a database, plain or compressed.
+pub fn is_database(start: &[u8]) -> bool {
+    is_sqlite(start) || start.starts_with(store::MAGIC)
+}
+
 /// Detects the form of a file; an error if it is not a database.
 pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     let file = Through::Host.file(api, target, Access::Read)?;
@@ -46,9 +43,9 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     let n = file.read_at(&mut start, 0).map_err(failed)?;
     let is_half_written = || len_or_zero(&beside(&target.path, Companions::PLAIN.journal)) > 0;
     if is_sqlite(&start) {
-        let version = start[READ_VERSION];
-        let is_header = start.ends_with(&FRACTIONS);
-        if is_header && version > NEWEST_READ_VERSION && !is_half_written() {
+        if let Some(version) = foreign_version(&start)
+            && !is_half_written()
+        {
             return Err(Error::OtherFormat {
                 path: target.given.clone(),
                 version,

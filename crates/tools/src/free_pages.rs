@@ -6,14 +6,13 @@
 //! of the list. If one does, the trees are walked: bytes of a value can look like a number of a page.
 
 use crate::error::{Error, Result};
-use crate::freelist::{self, PageSet};
-use crate::header::{Header, u32_at};
-use crate::page_source::Pages;
+use crate::page_source::{self, Pages};
 use crate::progress::Progress;
 use crate::source::Source;
-use crate::usage::{pointers, roots, usage};
+use crate::usage::{roots, usage};
 use densite_sqlite::Api;
-use densite_sqlite::image::Freelist;
+use densite_sqlite_format::page::{next_overflow, pointers};
+use densite_sqlite_format::{Freelist, Header, PageSet};
 use std::path::Path;
 
 /// Bytes read at a time; a multiple of every page size.
@@ -51,7 +50,7 @@ pub(crate) fn free_pages(
     progress: &mut dyn Progress,
 ) -> Result<FreePages> {
     let header = source.header();
-    let Some(list) = freelist::list(source, &header)? else {
+    let Some(list) = page_source::freelist(source, &header)? else {
         return Ok(FreePages::default());
     };
     let mut found = FreePages::default();
@@ -108,9 +107,9 @@ fn named_leaves(
                     named.insert(page);
                 }
             };
-            // The next page of a chain of overflow pages.
-            meet(u32_at(page, 0).unwrap_or(0));
-            pointers(page, header, number == 1, &mut |page, _| meet(page));
+            meet(next_overflow(page).unwrap_or(0));
+            let usable = header.usable as usize;
+            pointers(page, usable, number == 1, |page, _| meet(page));
         }
         offset += n as u64;
         progress.done(offset);

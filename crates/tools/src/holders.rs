@@ -7,6 +7,7 @@
 use crate::holder::Holder;
 use crate::paths::beside;
 use densite_sqlite::SHM;
+use densite_sqlite_format::wal_index::READERS;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
@@ -24,10 +25,6 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 pub fn holders(db: &Path) -> Vec<Holder> {
     others(&[db.to_path_buf(), beside(db, SHM)], 0..=u64::MAX)
 }
-
-/// The lock bytes of readers in the shared memory (`WAL_READ_LOCK` in SQLite's file format). The
-/// range leaves out the lock of readers that use only the database file.
-const READERS: RangeInclusive<u64> = 124..=127;
 
 /// The other processes that had a transaction open on the WAL at two times, shortly after each
 /// other. While one of them reads, the WAL cannot restart. Empty if the system does not show them.

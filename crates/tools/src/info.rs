@@ -4,7 +4,6 @@ use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
-use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::holder::Holder;
 use crate::holders::wal_readers;
 use crate::lock;
@@ -15,6 +14,7 @@ use crate::source::is_recovered;
 use crate::target::{self, Target};
 use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
+use densite_sqlite_format::{AutoVacuum, HEADER_LEN, Header};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,20 +30,6 @@ pub enum JournalMode {
     /// A write-ahead log.
     Wal,
 }
-
-/// The setting auto_vacuum of a database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AutoVacuum {
-    /// Free pages stay in the file.
-    None,
-    /// Each commit moves pages to the place of free ones, and cuts the file.
-    Full,
-    /// `PRAGMA incremental_vacuum` does so.
-    Incremental,
-}
-
-/// Where the header of a database tells FULL from INCREMENTAL.
-const INCREMENTAL_AT: usize = 64;
 
 /// Figures of a database. Content of a WAL that is not in the file yet counts only in `wal_bytes`.
 #[derive(Debug, Clone, PartialEq)]
@@ -234,11 +220,7 @@ pub(crate) fn info_within(
         } else {
             JournalMode::Rollback
         };
-        info.auto_vacuum = match (header.auto_vacuum, u32_at(&start, INCREMENTAL_AT)) {
-            (false, _) => AutoVacuum::None,
-            (true, Some(0) | None) => AutoVacuum::Full,
-            (true, Some(_)) => AutoVacuum::Incremental,
-        };
+        info.auto_vacuum = header.auto_vacuum;
         match is_brief {
             true => info.objects_problem = Some(NOT_READ.to_owned()),
             false => failed = add_objects(api, &target, &header, &mut bytes, &mut info).err(),

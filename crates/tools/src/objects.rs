@@ -1,15 +1,15 @@
 //! Determines which tables and indexes use the space of a database, page by page.
 
 use crate::error::{Error, Result};
-use crate::freelist::{self, LOCK_BYTE, PageSet};
-use crate::header::Header;
 use crate::layout::{self, Layout, StoredLayout};
-use crate::page_source::Pages;
+use crate::page_source::{self, Pages};
 use crate::schema::Entry;
 use crate::slack;
 use crate::trees::{Owners, Walk};
 use densite_disk::File;
 use densite_sqlite::HostFile;
+use densite_sqlite_format::fixed::{lock_page, pointer_maps};
+use densite_sqlite_format::{Header, PageSet};
 use densite_store::codec::CodecId;
 use densite_store::{ColumnDescription, Handle, Subject};
 use std::collections::{BTreeMap, HashMap};
@@ -317,20 +317,15 @@ pub(crate) fn not_in_trees(
     broken: &mut u64,
 ) -> Result<Others<impl Iterator<Item = u32> + use<>>> {
     let mut list = PageSet::default();
-    match freelist::list(pages, header) {
+    match page_source::freelist(pages, header) {
         Ok(Some(found)) => list = found.all,
         Ok(None) | Err(Error::Damaged { .. }) => *broken += 1,
         Err(e) => return Err(e),
     }
-    let lock_page = u32::try_from(LOCK_BYTE / u64::from(header.page_size) + 1).unwrap_or(u32::MAX);
-    let every = header.usable / 5 + 1;
-    let last = if header.auto_vacuum { count } else { 0 };
-    // If the place of a map is the lock page, the map is the page after it.
-    let maps = (2..=last).step_by(every as usize);
-    let maps = maps.map(move |page| if page == lock_page { page + 1 } else { page });
+    let lock_page = lock_page(header.page_size);
     Ok(Others {
         list,
-        maps: std::iter::once(lock_page).chain(maps),
+        maps: std::iter::once(lock_page).chain(pointer_maps(header, count)),
     })
 }
 

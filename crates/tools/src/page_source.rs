@@ -1,7 +1,7 @@
 //! Access to one consistent state of a database as bytes.
 
 use crate::error::{Error, Result};
-use crate::header::{HEADER_LEN, Header};
+use densite_sqlite_format::{Freelist, HEADER_LEN, Header, PageSet, freelist};
 use std::path::Path;
 
 /// The logical bytes of a database, which do not change while this value exists.
@@ -38,4 +38,17 @@ pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
         path: path.to_path_buf(),
         what: "its first page is not the header page of a database".into(),
     })
+}
+
+/// The freelist; `None` if it is malformed.
+pub(crate) fn freelist(pages: &mut dyn Pages, header: &Header) -> Result<Option<Freelist>> {
+    let count = header.pages_in(pages.len());
+    freelist::list(count, header, |page, buf| {
+        pages.read(buf, header.offset_of(page))
+    })
+}
+
+/// The leaves of the freelist; none if it is malformed.
+pub(crate) fn free_leaves(pages: &mut dyn Pages, header: &Header) -> Result<PageSet> {
+    Ok(freelist(pages, header)?.map_or_else(PageSet::default, |list| list.leaves))
 }

@@ -9,7 +9,6 @@
 use crate::copy::{self, Input};
 use crate::db::{Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::freelist::{self, PageSet};
 use crate::integrity;
 use crate::output::{self, Output};
 use crate::page_source;
@@ -20,6 +19,7 @@ use crate::stand_in;
 use crate::temp::Temp;
 use crate::view::{self, View};
 use densite_sqlite::{Api, Connection};
+use densite_sqlite_format::PageSet;
 use densite_store::{CodecChoice, Options};
 use densite_vfs::{LockedView, ViewBytes, failpoint};
 use std::path::Path;
@@ -268,7 +268,7 @@ impl SqlPart<'_> {
         };
         let mut pages = self.old_side.reader()?;
         let header = page_source::header(&mut *pages, self.given)?;
-        let free = freelist::leaves(&mut *pages, &header)?.unwrap_or_default();
+        let free = page_source::free_leaves(&mut *pages, &header)?;
         let samples = copy::samples(&mut *pages, &header, &free, self.given, &mut Silent)?;
         learner.learn(&samples, pages.len())
     }

@@ -17,19 +17,19 @@ use crate::convert::ConvertOptions;
 use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::Form;
-use crate::freelist;
-use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::output::Output;
-use crate::page_source::{self, Pages};
+use crate::page_source;
 use crate::paths;
 use crate::progress::Progress;
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
-use densite_sqlite::{self as sqlite, Api, Value};
+use densite_sqlite::{self as sqlite, Api};
+use densite_sqlite_format::schema::Row;
+use densite_sqlite_format::{Encoding, PageSet, record as stored};
 use densite_vfs::LockedView;
 use opened::Opened;
-use record::{Encoding, values};
-use rows::{Rows, Settings};
+use record::values;
+use rows::Rows;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,14 +97,6 @@ impl Salvaged {
     }
 }
 
-/// A row of `sqlite_schema`.
-struct Part {
-    kind: String,
-    name: String,
-    root: u32,
-    sql: Option<String>,
-}
-
 /// Writes what can be read of the database `src` to the new compressed database `dst`. `src` is not
 /// changed, except as opening it does: a hot journal is rolled back.
 ///
@@ -128,8 +120,7 @@ pub fn salvage(
     let form = opened.form();
     let pages = opened.pages();
     let header = page_source::header(pages, &target.given)?;
-    let settings = settings(pages, header)?;
-    let free = match freelist::list(pages, &header) {
+    let free = match page_source::freelist(pages, &header) {
         Ok(list) => list.map(|list| list.all),
         Err(Error::Damaged { .. }) => None,
         Err(e) => return Err(e),
@@ -147,21 +138,21 @@ pub fn salvage(
         destination_bytes: 0,
         elapsed: Duration::ZERO,
     };
-    let mut rows = Rows::new(api, &settings)?;
+    let mut rows = Rows::new(api, &header)?;
     let mut trees = Trees::new(pages, header, &target.given, progress);
-    let parts = schema(&mut trees, settings.encoding, &mut saved)?;
+    let parts = schema(&mut trees, header.encoding, &mut saved)?;
     make_tables(&parts, &mut rows, &mut saved)?;
     let mut kept = 0;
     let lost_indexes = read_tables(
         &mut trees,
-        settings.encoding,
+        header.encoding,
         &parts,
         (&rows, &mut kept),
         &mut saved,
     )?;
     let rest = Rest {
         free: free.unwrap_or_default(),
-        encoding: settings.encoding,
+        encoding: header.encoding,
         lost_indexes,
     };
     rest.read(&mut trees, (&rows, &mut kept), &mut saved)?;
@@ -189,45 +180,13 @@ fn failed(e: sqlite::Error) -> Error {
     }
 }
 
-fn settings(pages: &mut dyn Pages, header: Header) -> Result<Settings> {
-    let mut bytes = [0; HEADER_LEN];
-    pages.read(&mut bytes, 0)?;
-    let number = |at| u32_at(&bytes, at).unwrap_or(0);
-    Ok(Settings {
-        page_size: header.page_size,
-        encoding: Encoding::of(number(56)),
-        auto_vacuum: match (number(52), number(64)) {
-            (0, _) => 0,
-            (_, 0) => 1,
-            _ => 2,
-        },
-        user_version: number(60).cast_signed(),
-        application_id: number(68).cast_signed(),
-    })
-}
-
 /// Reads `sqlite_schema`.
-fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Result<Vec<Part>> {
+fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Result<Vec<Row>> {
     let (mut parts, mut malformed) = (Vec::new(), Vec::new());
     let missing = trees.walk(1, &mut |record: Record<'_>| {
-        let text = |value: Option<&Value>| match value {
-            Some(Value::Text(text)) => Some(text.clone()),
-            Some(Value::RawText(bytes)) => Some(encoding.readable(bytes)),
-            _ => None,
-        };
-        let Some(found) = values(record.bytes, encoding) else {
-            malformed.push(Missing::malformed(&record));
-            return Ok(());
-        };
-        if let (Some(kind), Some(name), Some(Value::Integer(root))) =
-            (text(found.first()), text(found.get(1)), found.get(3))
-        {
-            parts.push(Part {
-                kind,
-                name,
-                root: u32::try_from(*root).unwrap_or(0),
-                sql: text(found.get(4)),
-            });
+        match stored::values(record.bytes) {
+            Some(found) => parts.extend(Row::of(&found, encoding)),
+            None => malformed.push(Missing::malformed(&record)),
         }
         Ok(())
     })?;
@@ -236,22 +195,11 @@ fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Re
     Ok(parts)
 }
 
-impl Part {
-    fn is_table(&self) -> bool {
-        self.kind == "table" && self.root > 0
-    }
-
-    /// Whether SQLite makes it by itself.
-    fn is_own(&self) -> bool {
-        self.name.to_ascii_lowercase().starts_with("sqlite_")
-    }
-}
-
-fn make_tables(parts: &[Part], rows: &mut Rows, saved: &mut Salvaged) -> Result<()> {
+fn make_tables(parts: &[Row], rows: &mut Rows, saved: &mut Salvaged) -> Result<()> {
     for part in parts.iter().filter(|part| part.kind == "table") {
         let made = match &part.sql {
             Some(sql) if part.root == 0 => rows.create_virtual(&part.name, sql),
-            Some(sql) if !part.is_own() => rows.create(sql),
+            Some(sql) if !part.is_internal() => rows.create(sql),
             _ if part.name.starts_with("sqlite_stat") => rows.create("ANALYZE main.sqlite_schema"),
             _ => continue,
         };
@@ -266,15 +214,15 @@ fn make_tables(parts: &[Part], rows: &mut Rows, saved: &mut Salvaged) -> Result<
 fn read_tables(
     trees: &mut Trees<'_>,
     encoding: Encoding,
-    parts: &[Part],
+    parts: &[Row],
     (rows, kept): (&Rows, &mut u64),
     saved: &mut Salvaged,
 ) -> Result<Vec<Option<usize>>> {
     // SQLite changes its own tables while rows are inserted, so they get theirs last.
     let tables = || parts.iter().filter(|part| part.is_table());
     let ordered = tables()
-        .filter(|part| !part.is_own())
-        .chain(tables().filter(|part| part.is_own()));
+        .filter(|part| !part.is_internal())
+        .chain(tables().filter(|part| part.is_internal()));
     for part in ordered {
         let mut table = SavedTable::new(&part.name);
         if part.name.eq_ignore_ascii_case("sqlite_sequence") {
@@ -319,7 +267,7 @@ fn read_tables(
         let mut fields = None;
         let missing = trees.walk(part.root, &mut |record| {
             if fields.is_none() {
-                fields = values(record.bytes, encoding).map(|found| found.len());
+                fields = stored::values(record.bytes).map(|found| found.len());
             }
             Ok(())
         })?;
@@ -371,7 +319,7 @@ impl Missing {
 
 /// The pages that no tree reaches, and what is known to find their tables.
 struct Rest {
-    free: freelist::PageSet,
+    free: PageSet,
     encoding: Encoding,
     /// The numbers of values in the entries of indexes of which something is missing; `None`: it is
     /// not known.
@@ -459,7 +407,7 @@ impl Rest {
 }
 
 /// Makes what depends on rows: indexes, then views and triggers.
-fn make_others(parts: &[Part], rows: &Rows, saved: &mut Salvaged) {
+fn make_others(parts: &[Row], rows: &Rows, saved: &mut Salvaged) {
     let of = |kind: &'static str| parts.iter().filter(move |part| part.kind == kind);
     for part in of("index").chain(of("view")).chain(of("trigger")) {
         let Some(sql) = &part.sql else {

@@ -43,6 +43,18 @@ pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Schema
     read().map_err(|e| from_sqlite(&target.given, e))
 }
 
+/// The root pages of all b-trees in the main database of a connection, ascending.
+pub(crate) fn roots(db: &Connection) -> sqlite::Result<Vec<u32>> {
+    let mut roots = vec![1];
+    let sql = "SELECT rootpage FROM main.sqlite_master WHERE rootpage > 0 ORDER BY rootpage";
+    let mut found = db.prepare(sql)?;
+    while found.step()? {
+        let root = found.column(0).as_i64();
+        roots.extend(root.and_then(|root| u32::try_from(root).ok()));
+    }
+    Ok(roots)
+}
+
 /// The schema entries of the main database of a connection.
 pub(crate) fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
     let mut all = vec![Entry {

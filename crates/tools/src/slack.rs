@@ -5,10 +5,10 @@
 //! bounded for any size.
 
 use crate::error::{Error, Result};
-use crate::header::Header;
 use crate::page_source::Pages;
 use crate::trees::Owners;
-use densite_typed::page::Page;
+use densite_sqlite_format::Header;
+use densite_sqlite_format::page::Page;
 
 /// The number of sampled pages. Databases with at most this many pages are read completely.
 const SAMPLE: u64 = 4096;
@@ -81,7 +81,7 @@ pub(crate) fn slack(
         if (tally.met + step / 2) % step != 0 {
             continue;
         }
-        match from.read(&mut bytes, u64::from(number - 1) * size) {
+        match from.read(&mut bytes, header.offset_of(number)) {
             Ok(()) => {}
             Err(Error::Damaged { .. }) => continue,
             Err(e) => return Err(e),

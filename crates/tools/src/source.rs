@@ -7,16 +7,18 @@ mod state;
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
 use crate::lock;
 use crate::page_source::Pages;
 use crate::paths::{beside, len_or_zero};
+use crate::schema;
 use crate::target::{Target, still_there};
 use crate::wal::Wal;
 use densite_disk::wait::Retry;
 use densite_disk::{File, OpenMode, RealFile};
-use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
+use densite_sqlite::{self as sqlite, Api, Code, Connection, HostFile, ffi};
+use densite_sqlite_format::header::{ROLLBACK_MODE, VERSIONS};
+use densite_sqlite_format::{HEADER_LEN, Header};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -174,20 +176,8 @@ impl Source {
     /// The root pages of the b-trees in this state, as far as SQLite can read its schema. Only for
     /// a state that was kept with [`Source::shared`].
     pub(crate) fn roots(&self) -> Vec<u32> {
-        let roots = self.held.as_ref().map(|db| {
-            let mut roots = vec![1];
-            let sql =
-                "SELECT rootpage FROM main.sqlite_master WHERE rootpage > 0 ORDER BY rootpage";
-            let mut found = db.prepare(sql)?;
-            while found.step()? {
-                let root = found.column(0).as_i64();
-                roots.extend(root.and_then(|root| u32::try_from(root).ok()));
-            }
-            densite_sqlite::Result::Ok(roots)
-        });
-        roots
-            .and_then(densite_sqlite::Result::ok)
-            .unwrap_or_default()
+        let roots = self.held.as_ref().map(schema::roots);
+        roots.and_then(sqlite::Result::ok).unwrap_or_default()
     }
 
     /// Makes this file, which another file has replaced, safe for late writers: its header now says
@@ -201,7 +191,7 @@ impl Source {
         }
         let file = &self.state.file;
         let done = file
-            .write(&[1, 1], 18)
+            .write(&ROLLBACK_MODE, VERSIONS.start as u64)
             .and_then(|()| file.sync_with(ffi::SYNC_NORMAL));
         done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }

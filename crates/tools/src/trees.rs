@@ -6,12 +6,10 @@
 //! at most once, and a cycle ends.
 
 use crate::error::{Error, Result};
-use crate::header::Header;
 use crate::page_source::Pages;
-use densite_typed::page::{Kind, Page};
+use densite_sqlite_format::Header;
+use densite_sqlite_format::page::{DEPTH_MAX, Kind, Page};
 
-/// The greatest depth of a b-tree in SQLite.
-const DEPTH_MAX: usize = 20;
 /// Number of pages whose owners are allocated together.
 const CHUNK: usize = 4096;
 
@@ -213,15 +211,14 @@ impl<'a> Walk<'a> {
 
     fn look(&mut self, number: u32) -> Result<Look> {
         self.children.clear();
-        let offset = u64::from(number.saturating_sub(1)) * u64::from(self.header.page_size);
+        let offset = self.header.offset_of(number);
         match self.pages.read(&mut self.bytes, offset) {
             Ok(()) => {}
             Err(Error::Damaged { .. }) => return Ok(Look::Broken),
             Err(e) => return Err(e),
         }
         let first = number == 1;
-        let kind = self.bytes.get(if first { 100 } else { 0 });
-        match kind.copied().and_then(Kind::from_byte) {
+        match Kind::of(&self.bytes, first) {
             None => return Ok(Look::Broken),
             Some(kind) if !kind.has_child() => return Ok(Look::Leaf),
             Some(_) => {}
@@ -230,9 +227,7 @@ impl<'a> Walk<'a> {
         if !self.page.parse(&self.bytes, usable, first) {
             return Ok(Look::Broken);
         }
-        self.children
-            .extend(self.page.cells.iter().map(|c| c.child));
-        self.children.push(self.page.right);
+        self.children.extend(self.page.children());
         Ok(Look::Interior)
     }
 }
@@ -242,14 +237,7 @@ mod tests {
     use super::*;
 
     const SIZE: usize = 512;
-    const HEADER: Header = Header {
-        page_size: SIZE as u32,
-        usable: SIZE as u32,
-        wal: false,
-        free_trunk: 0,
-        free_pages: 0,
-        auto_vacuum: false,
-    };
+    const HEADER: Header = Header::new(SIZE as u32);
 
     /// A page of a table. With children it is an interior page.
     fn page(children: &[u32]) -> Vec<u8> {

@@ -5,23 +5,18 @@
 //! the pages that it still names ([`pointers`]).
 
 use crate::error::{Error, Result};
-use crate::freelist::PageSet;
-use crate::header::{Header, u32_at};
 use crate::page_source::Pages;
 use crate::progress::Progress;
 use crate::source::State;
 use crate::view;
 use densite_sqlite::{self as sqlite, Api};
-use densite_typed::page::{Cell, Kind, Page, local_len, varint};
+use densite_sqlite_format::page::{Cell, DEPTH_MAX, Page, next_overflow, pointers};
+use densite_sqlite_format::{Header, PageSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The greatest depth of a b-tree in SQLite.
-const DEPTH_MAX: usize = 20;
 /// The most problems that are noted.
 const MOST: usize = 10;
-/// Where the b-tree header of page 1 begins.
-const FIRST_HEADER_AT: usize = 100;
 /// Pages between two reports of progress.
 const REPORT_EVERY: u64 = 256;
 
@@ -50,7 +45,7 @@ pub(crate) fn usage(
 ) -> Result<Usage> {
     progress.phase("checking trees", pages.len());
     let mut walk = Walk {
-        count: u32::try_from(pages.len() / u64::from(header.page_size)).unwrap_or(u32::MAX),
+        count: header.pages_in(pages.len()),
         pages,
         header,
         path,
@@ -125,9 +120,14 @@ impl Walk<'_> {
                     "page {number} of {name} is not a whole page of a b-tree"
                 ));
                 let mut named = Vec::new();
-                pointers(&bytes, self.header, first, &mut |page, is_child| {
-                    named.push((page, is_child));
-                });
+                pointers(
+                    &bytes,
+                    self.header.usable as usize,
+                    first,
+                    |page, is_child| {
+                        named.push((page, is_child));
+                    },
+                );
                 self.bytes = bytes;
                 for (page, is_child) in named {
                     match is_child {
@@ -212,7 +212,7 @@ impl Walk<'_> {
             if !self.read(number, &mut bytes)? {
                 break;
             }
-            next = u32_at(&bytes, 0).unwrap_or(0);
+            next = next_overflow(&bytes).unwrap_or(0);
             left = left.map(|left| left.saturating_sub(room));
             if next == 0 && left.is_some_and(|left| left > 0) {
                 self.problem(format!("a value of {name} ends early at page {number}"));
@@ -246,8 +246,7 @@ impl Walk<'_> {
 
     fn read(&mut self, number: u32, bytes: &mut Vec<u8>) -> Result<bool> {
         bytes.resize(self.header.page_size as usize, 0);
-        let at = u64::from(number.saturating_sub(1)) * u64::from(self.header.page_size);
-        match self.pages.read(bytes, at) {
+        match self.pages.read(bytes, self.header.offset_of(number)) {
             Ok(()) => Ok(true),
             Err(Error::Damaged { what, .. }) => {
                 self.problem(format!("page {number}: {what}"));
@@ -261,62 +260,6 @@ impl Walk<'_> {
     fn problem(&mut self, what: String) {
         if self.found.problems.len() < MOST {
             self.found.problems.push(what);
-        }
-    }
-}
-
-/// Calls `each` with every page that a page names if it is one of a b-tree, whatever else is wrong
-/// with it. The flag is true for a child, and false for an overflow page.
-pub(crate) fn pointers(
-    bytes: &[u8],
-    header: &Header,
-    first: bool,
-    each: &mut dyn FnMut(u32, bool),
-) {
-    let at = if first { FIRST_HEADER_AT } else { 0 };
-    let Some(kind) = bytes.get(at).copied().and_then(Kind::from_byte) else {
-        return;
-    };
-    let usable = header.usable as usize;
-    let u16_at = |at: usize| {
-        let two = bytes.get(at..)?.first_chunk::<2>()?;
-        Some(usize::from(u16::from_be_bytes(*two)))
-    };
-    if kind.has_child()
-        && let Some(right) = u32_at(bytes, at + 8)
-    {
-        each(right, true);
-    }
-    let cells = u16_at(at + 3).unwrap_or(0).min(usable / 2);
-    for cell in 0..cells {
-        let Some(mut at) = u16_at(at + kind.header_len() + 2 * cell) else {
-            return;
-        };
-        if kind.has_child() {
-            if let Some(child) = u32_at(bytes, at) {
-                each(child, true);
-            }
-            at += 4;
-        }
-        if kind == Kind::TableInterior {
-            continue;
-        }
-        let Some((payload, len)) = bytes.get(at..).and_then(varint) else {
-            continue;
-        };
-        let local = local_len(kind, usable, payload);
-        if payload <= local as u64 {
-            continue;
-        }
-        at += len;
-        if kind == Kind::TableLeaf {
-            let Some((_, len)) = bytes.get(at..).and_then(varint) else {
-                continue;
-            };
-            at += len;
-        }
-        if let Some(overflow) = u32_at(bytes, at + local) {
-            each(overflow, false);
         }
     }
 }

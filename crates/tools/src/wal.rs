@@ -3,32 +3,14 @@
 //! over it. The caller has a snapshot that is not all in the file, so no process begins the WAL again:
 //! frames are only added. A concurrent checkpoint only moves pages that are laid over the file
 //! anyway, and none of a commit behind the snapshot.
-//!
-//! A frame counts if and only if its salts equal those of the header, its checksum continues the
-//! chain from the header, and a frame at or after it ends a commit (SQLite's rule for recovery).
 
 use crate::error::{Error, Result};
-use crate::header::u32_at;
 use densite_disk::File;
+use densite_sqlite_format::wal::{Chain, FRAME_HEADER_LEN, HEADER_LEN};
 use std::collections::HashMap;
 use std::path::Path;
 
-const HEADER: usize = 32;
-const FRAME_HEADER: usize = 24;
-const VERSION: u32 = 3_007_000;
-
 /// The newest committed version of each page in a WAL.
-///
-/// The WAL header and a frame's header are big-endian:
-///
-/// ```text
-/// offset  size  WAL header                     offset  size  frame header
-///      0     4  0x377f0682 or ..83                  0     4  page number
-///      4     4  3007000                             4     4  pages after commit, 0 inside one
-///      8     4  page size                           8     8  salts, as in the WAL header
-///     16     8  salts                              16     8  checksum
-///     24     8  checksum of the 24 bytes above
-/// ```
 #[derive(Debug)]
 pub(crate) struct Wal {
     /// Offset in bytes of each page, by page number from 1.
@@ -36,7 +18,7 @@ pub(crate) struct Wal {
     /// Pages of the database after the last commit.
     pub(crate) page_count: u32,
     /// The header, with the salts of these frames.
-    header: [u8; HEADER],
+    header: [u8; HEADER_LEN],
 }
 
 impl Wal {
@@ -47,78 +29,47 @@ impl Wal {
 
     /// Whether the WAL still has these frames, and did not begin again over them.
     pub(crate) fn is_same(&self, file: &dyn File, path: &Path) -> Result<bool> {
-        let mut header = [0u8; HEADER];
+        let mut header = [0u8; HEADER_LEN];
         let read = file.read_at(&mut header, 0);
         let read = read.map_err(|e| Error::from_disk(path, "read", &e))?;
-        Ok(read == HEADER && header == self.header)
+        Ok(read == HEADER_LEN && header == self.header)
     }
 
     /// Reads a WAL with pages of `page_size` bytes; `None` if it holds no complete commit.
     pub(crate) fn read(file: &dyn File, path: &Path, page_size: u32) -> Result<Option<Wal>> {
         let failed = |e| Error::from_disk(path, "read", &e);
         let len = file.len().map_err(failed)?;
-        let mut header = [0u8; HEADER];
-        if file.read_at(&mut header, 0).map_err(failed)? < HEADER {
+        let mut header = [0u8; HEADER_LEN];
+        if file.read_at(&mut header, 0).map_err(failed)? < HEADER_LEN {
             return Ok(None);
         }
-        let word = |at| u32_at(&header, at).unwrap_or(0);
-        let big = match word(0) {
-            0x377f_0682 => false,
-            0x377f_0683 => true,
-            _ => return Ok(None),
+        let Some(mut chain) = Chain::begin(&header, page_size) else {
+            return Ok(None);
         };
-        let mut sum = checksum(big, (0, 0), &header[..24]);
-        if word(4) != VERSION || word(8) != page_size || sum != (word(24), word(28)) {
-            return Ok(None);
-        }
-        let salts = (word(16), word(20));
-
         let mut wal = Wal {
             pages: HashMap::new(),
             page_count: 0,
             header,
         };
         let mut open: Vec<(u32, u64)> = Vec::new();
-        let mut frame = vec![0u8; FRAME_HEADER + page_size as usize];
-        let mut at = HEADER as u64;
+        let mut frame = vec![0u8; FRAME_HEADER_LEN + page_size as usize];
+        let mut at = HEADER_LEN as u64;
         while at + frame.len() as u64 <= len {
             if file.read_at(&mut frame, at).map_err(failed)? < frame.len() {
                 break;
             }
-            let (head, page) = frame.split_at(FRAME_HEADER);
-            let word = |at| u32_at(head, at).unwrap_or(0);
-            let number = word(0);
-            sum = checksum(big, checksum(big, sum, &head[..8]), page);
-            if number == 0 || (word(8), word(12)) != salts || (word(16), word(20)) != sum {
+            let Some(next) = chain.next(&frame) else {
                 break;
-            }
-            open.push((number, at + FRAME_HEADER as u64));
-            if word(4) != 0 {
-                wal.page_count = word(4);
+            };
+            open.push((next.page, at + FRAME_HEADER_LEN as u64));
+            if next.commit != 0 {
+                wal.page_count = next.commit;
                 wal.pages.extend(open.drain(..));
             }
             at += frame.len() as u64;
         }
         Ok((wal.page_count != 0).then_some(wal))
     }
-}
-
-/// SQLite's WAL checksum over `bytes`, whose length must be a multiple of 8.
-fn checksum(big: bool, (mut a, mut b): (u32, u32), bytes: &[u8]) -> (u32, u32) {
-    let word = |c: &[u8]| {
-        let c = c.try_into().unwrap_or([0; 4]);
-        if big {
-            u32::from_be_bytes(c)
-        } else {
-            u32::from_le_bytes(c)
-        }
-    };
-    for pair in bytes.chunks_exact(8) {
-        let (x, y) = pair.split_at(4);
-        a = a.wrapping_add(word(x)).wrapping_add(b);
-        b = b.wrapping_add(word(y)).wrapping_add(a);
-    }
-    (a, b)
 }
 
 #[cfg(test)]
@@ -166,13 +117,13 @@ mod tests {
         assert_eq!(whole.find(second as u32 + 1), None);
 
         // The last frame is torn at any place: its commit does not count, and the one before does.
-        let last = bytes.len() - (FRAME_HEADER + 1024);
+        let last = bytes.len() - (FRAME_HEADER_LEN + 1024);
         for at in [
             last,
             last + 5,
             last + 9,
             last + 17,
-            last + FRAME_HEADER,
+            last + FRAME_HEADER_LEN,
             bytes.len() - 1,
         ] {
             let mut torn = bytes.clone();
@@ -207,8 +158,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let (bytes, ..) = sample(dir.path());
         assert!(parse(dir.path(), b"").is_none());
-        assert!(parse(dir.path(), &bytes[..HEADER]).is_none());
-        for at in 0..HEADER {
+        assert!(parse(dir.path(), &bytes[..HEADER_LEN]).is_none());
+        for at in 0..HEADER_LEN {
             let mut bad = bytes.clone();
             bad[at] ^= 0x10;
             assert!(parse(dir.path(), &bad).is_none(), "byte {at}");

@@ -3,15 +3,17 @@
 use crate::bits::{BitReader, PADDING};
 use crate::class::Class;
 use crate::ints::{DefaultParameters, Params, Shape};
+use crate::layout::LayoutReader;
 use crate::model::{
     COLUMN_STREAMS, Column, ColumnStream, Dictionary, Form, Model, PAGE_STREAMS, PageStream,
 };
-use crate::page::{Kind, Page};
 use crate::symbols::{SYMBOL_MAX, Symbols};
 use crate::template::{FIELDS_MAX, TEXT_MAX, Template};
 use crate::vector::Vector;
 use crate::{PageContext, encode};
 use densite_format_doc::{TEXT, cells};
+use densite_sqlite_format::header::is_sqlite;
+use densite_sqlite_format::page::{Cell, Kind, Layout, Page};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
@@ -112,7 +114,7 @@ fn the_head_of_a_page_is_as_documented() {
             (&model, 2, 0),
             (&model, *number, 32),
         ] {
-            let first = page.starts_with(b"SQLite format 3");
+            let first = is_sqlite(page);
             let number = if first { 1 } else { number.max(2) };
             let (mut page, mut kept, mut payload) = (page.clone(), Vec::new(), Vec::new());
             // Reserved bytes make the page longer.
@@ -134,12 +136,7 @@ fn the_head_of_a_page_is_as_documented() {
             for (_, width, field) in &doc {
                 let bits = r.get(*width as u32).expect("a head") as usize;
                 let want = match *field {
-                    "kind" => Some(match kind {
-                        Kind::IndexInterior => 0,
-                        Kind::TableInterior => 1,
-                        Kind::IndexLeaf => 2,
-                        Kind::TableLeaf => 3,
-                    }),
+                    "kind" => Kind::ALL.iter().position(|of| *of == kind),
                     "irregular" => Some(usize::from(!parsed.layout.is_canonical())),
                     // These depend on the model, too.
                     "deviant" | "columns" | "raw" => None,
@@ -515,15 +512,17 @@ fn the_bits_of_joined_pages_are_as_documented() {
     }
     assert_eq!(bits, BTreeMap::from([("page_log2", 1)]));
     // The width of 1024 / 6 is 8 bits.
-    let (mut parsed, mut layout) = (Page::new(), crate::page::Layout::default());
+    let (mut parsed, mut layout) = (Page::new(), Layout::default());
+    let mut layouts = LayoutReader::default();
     let mut cells = Vec::new();
     for (_, page) in pair {
         assert!(parsed.parse(page, 1024, false), "a leaf");
         let count = r.get(8).expect("a count") as usize;
         assert_eq!(count, parsed.cells.len());
-        layout.take(&mut r, count, 1024).expect("a layout");
+        let taken = layouts.take(&mut r, count, 1024, &mut layout);
+        taken.expect("a layout");
         assert_eq!(layout.is_canonical(), parsed.layout.is_canonical());
-        let bytes = |c: &crate::page::Cell| page[c.start as usize..c.end() as usize].to_vec();
+        let bytes = |c: &Cell| page[c.start as usize..c.end() as usize].to_vec();
         cells.extend(parsed.cells.iter().map(bytes));
     }
     assert_eq!(r.get(3), Some(0), "growth");

@@ -6,12 +6,13 @@
 use crate::bits::BitWriter;
 use crate::context::PageContext;
 use crate::ints::{DefaultParameters, Params, Shape, Stats};
+use crate::layout::{self, LastOrder};
 use crate::mismatch;
 use crate::model::Model;
-use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
 use crate::split::Split;
 use crate::stream::{Stream, Tail};
+use densite_sqlite_format::page::{Kind, Page};
 use std::cell::RefCell;
 
 /// What a stream's own parameters cost, in bits, roughly.
@@ -148,16 +149,6 @@ fn decodes_to_page(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> b
     right && page.get(at..) == decoded.get(at..)
 }
 
-/// The number that is stored for a kind.
-pub(crate) fn kind_number(kind: Kind) -> u64 {
-    match kind {
-        Kind::IndexInterior => 0,
-        Kind::TableInterior => 1,
-        Kind::IndexLeaf => 2,
-        Kind::TableLeaf => 3,
-    }
-}
-
 impl Encoder {
     fn encode(
         &mut self,
@@ -283,7 +274,8 @@ impl Encoder {
         let columns = split.columns != model.columns.len();
         let cells = split.page.count();
         let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
-        w.put(kind_number(split.page.kind), 2);
+        let kind = Kind::ALL.iter().position(|kind| *kind == split.page.kind)?;
+        w.put(kind as u64, 2);
         flag(w, !split.page.layout.is_canonical());
         flag(w, deviant);
         flag(w, split.long);
@@ -318,7 +310,7 @@ impl Encoder {
             w.put(u64::from(split.page.right), 32);
         }
         if !split.page.layout.is_canonical() {
-            split.page.layout.put_after(order, w);
+            layout::put_after(&split.page.layout, order, w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
             let defaults = model.defaults_of(stream.number);

@@ -8,11 +8,13 @@
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
 use crate::context::PageContext;
+use crate::layout::{self, LayoutReader};
 use crate::mismatch;
 use crate::model::Model;
-use crate::page::{Kind, Layout, Page, USABLE_MAX};
 use crate::scrub::may_scrub;
 use crate::{Undecodable, decode, encode};
+use densite_sqlite_format::page::{Kind, Layout, Page, USABLE_MAX};
+use densite_sqlite_format::{be16, put_be16};
 use std::cell::RefCell;
 
 /// log2 of the smallest page size.
@@ -40,6 +42,7 @@ struct Joiner {
     bits: BitWriter,
     padded: Vec<u8>,
     layouts: Vec<Layout>,
+    reader: LayoutReader,
     counts: Vec<usize>,
     sizes: Vec<u32>,
     /// The joint page. When decoding, it is behind as many bytes as a page has.
@@ -63,9 +66,7 @@ fn with<T>(mut job: impl FnMut(&mut Joiner) -> T) -> T {
 /// `None` if it is not a leaf, or its header is not valid. Reads the header and the freeblocks, not
 /// the cells.
 pub fn used_bytes(page: &[u8]) -> Option<usize> {
-    if !matches!(page.first(), Some(10 | 13)) {
-        return None;
-    }
+    Kind::of(page, false).filter(|kind| !kind.has_child())?;
     let first_block = be16(page, 1)?;
     let pointers_end = HEADER + 2 * be16(page, 3)?;
     let content = match be16(page, 5)? {
@@ -113,12 +114,6 @@ pub fn encode_joined(
 /// is then undefined.
 pub fn decode_joined(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undecodable> {
     with(|joiner| joiner.decode(payload, model, out)).ok_or(Undecodable)
-}
-
-#[inline]
-fn be16(bytes: &[u8], at: usize) -> Option<usize> {
-    let two = bytes.get(at..)?.first_chunk::<2>()?;
-    Some(usize::from(u16::from_be_bytes(*two)))
 }
 
 /// Bits of a number of cells.
@@ -207,7 +202,7 @@ impl Joiner {
             .extend(cells.map(|c| (base + c.start as usize, base + c.end() as usize)));
         let count = parsed.cells.len();
         self.bits.put(count as u64, count_bits(page.len()));
-        parsed.layout.put(&mut self.bits);
+        layout::put(&parsed.layout, &mut self.bits);
         Some(())
     }
 
@@ -227,8 +222,7 @@ impl Joiner {
         }
         *joint.first_mut()? = kind as u8;
         put_be16(joint, 3, self.cells.len())?;
-        // 65536 is stored as 0.
-        put_be16(joint, 5, at & 0xffff)
+        put_be16(joint, 5, at)
     }
 
     fn decode(&mut self, payload: &[u8], model: &Model, out: &mut [u8]) -> Option<()> {
@@ -247,7 +241,7 @@ impl Joiner {
         let mut cells = 0;
         for layout in &mut self.layouts {
             let count = r.get(count_bits(page_size))? as usize;
-            layout.take(&mut r, count, page_size)?;
+            self.reader.take(&mut r, count, page_size, layout)?;
             self.counts.push(count);
             cells += count;
         }
@@ -287,12 +281,6 @@ impl Joiner {
         }
         Some(())
     }
-}
-
-#[inline]
-fn put_be16(bytes: &mut [u8], at: usize, value: usize) -> Option<()> {
-    *bytes.get_mut(at..)?.first_chunk_mut::<2>()? = (value as u16).to_be_bytes();
-    Some(())
 }
 
 #[cfg(test)]

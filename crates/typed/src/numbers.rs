@@ -3,7 +3,7 @@
 //! A processor cannot predict which of several types a number has, so the type comes from a table
 //! instead of a branch.
 
-use crate::record::{BODY_LEN, REAL};
+use densite_sqlite_format::record::{BODY_LEN, REAL};
 use std::hint::select_unpredictable;
 
 /// A number as a record holds it.
@@ -208,7 +208,7 @@ pub(crate) fn number_len(serial_type: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::decimal::{SCALE_MAX, from_scaled};
-    use crate::record::{body_len, int_type};
+    use densite_sqlite_format::record::{body_len, int_type};
     use proptest::prelude::*;
 
     fn plainly(v: i64, scale: u8, small: bool) -> Stored {

@@ -1,82 +1,11 @@
-//! Records: SQLite's form of a row (<https://sqlite.org/fileformat2.html#record_format>).
+//! Records, taken apart into values for the columns. `densite_sqlite_format` has the format. Here
+//! the header is read by a short path, and a record that SQLite would have written in another way
+//! is refused: it would not come back.
 
-use crate::page::{Cell, varint};
+use densite_sqlite_format::page::Cell;
+use densite_sqlite_format::record::{body_len, bytes_type, header_len, int_type};
+use densite_sqlite_format::varint;
 use std::ops::Range;
-
-/// Bytes of a value by serial type, for types below 12.
-pub(crate) const BODY_LEN: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
-/// Serial type of NULL.
-pub(crate) const NULL: u32 = 0;
-/// Serial type of a REAL.
-pub(crate) const REAL: u32 = 7;
-
-/// Serial types of integers by the bits of their magnitude (of `v`, or of its complement when it is
-/// negative).
-const INT_TYPE: [u8; 65] = {
-    let mut t = [6; 65];
-    let mut bits = 0;
-    while bits <= 47 {
-        t[bits] = match bits {
-            0..=7 => 1,
-            8..=15 => 2,
-            16..=23 => 3,
-            24..=31 => 4,
-            _ => 5,
-        };
-        bits += 1;
-    }
-    t
-};
-
-/// The serial type that SQLite gives an integer. `small`: 0 and 1 have types of their own (schema
-/// format 4).
-#[inline]
-pub(crate) fn int_type(v: i64, small: bool) -> u32 {
-    if small && (v as u64) < 2 {
-        return 8 + v as u32;
-    }
-    let bits = 64 - (v ^ (v >> 63)).leading_zeros();
-    u32::from(INT_TYPE.get(bits as usize).copied().unwrap_or(6))
-}
-
-/// Bytes of a value's body.
-#[inline]
-pub(crate) fn body_len(serial_type: u32) -> usize {
-    match BODY_LEN.get(serial_type as usize) {
-        Some(len) => usize::from(*len),
-        None => (serial_type as usize - 12) / 2,
-    }
-}
-
-/// The serial type of text (or, if not `text`, of a blob) of `len` bytes.
-#[inline]
-pub(crate) fn bytes_type(len: usize, text: bool) -> u32 {
-    (12 + 2 * len) as u32 + u32::from(text)
-}
-
-/// Bytes of a serial type in a record's header; types are below 2^32.
-#[inline]
-pub(crate) fn type_len(serial_type: u32) -> usize {
-    match serial_type {
-        0..0x80 => 1,
-        0x80..0x4000 => 2,
-        0x4000..0x20_0000 => 3,
-        0x20_0000..0x1000_0000 => 4,
-        _ => 5,
-    }
-}
-
-/// Bytes of a record's header whose types take `types` bytes: the header's length counts itself.
-#[inline]
-pub(crate) fn header_len(types: usize) -> usize {
-    if types < 0x7f {
-        types + 1
-    } else if types < 0x3ffe {
-        types + 2
-    } else {
-        types + 3
-    }
-}
 
 /// A value of a record: its serial type and where its body begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -282,52 +211,4 @@ fn int_before(page: &[u8], end: usize, len: usize) -> Option<i64> {
     let unused = 64 - 8 * len as u32;
     let high = i64::from_be_bytes(*eight).checked_shl(unused)?;
     Some(high >> unused)
-}
-
-/// A big-endian integer of 1 to 8 bytes.
-#[inline]
-pub(crate) fn int(bytes: &[u8]) -> i64 {
-    let mut wide = [0; 8];
-    let n = bytes.len().min(8);
-    if let Some((to, from)) = wide.get_mut(8 - n..).zip(bytes.get(..n)) {
-        to.copy_from_slice(from);
-    }
-    let unused = 64 - 8 * n as u32;
-    i64::from_be_bytes(wide)
-        .checked_shl(unused)
-        .map_or(0, |v| v >> unused)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_have_the_types_that_sqlite_gives_them() {
-        let cases: [(i64, u32); 16] = [
-            (0, 8),
-            (1, 9),
-            (2, 1),
-            (-1, 1),
-            (127, 1),
-            (-128, 1),
-            (128, 2),
-            (-129, 2),
-            (32767, 2),
-            (32768, 3),
-            (-8_388_608, 3),
-            (8_388_608, 4),
-            (i64::from(i32::MIN), 4),
-            (1 << 31, 5),
-            (1 << 47, 6),
-            (i64::MIN, 6),
-        ];
-        for (v, t) in cases {
-            assert_eq!(int_type(v, true), t, "{v}");
-            let bytes = v.to_be_bytes();
-            let body = &bytes[8 - body_len(int_type(v, false))..];
-            assert_eq!(int(body), v);
-        }
-        assert_eq!(int_type(1, false), 1);
-    }
 }

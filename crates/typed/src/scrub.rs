@@ -2,14 +2,12 @@
 //! b-tree page must keep every byte; `may_scrub` has the rules.
 
 use crate::context::PageContext;
-use crate::page::Page;
+use densite_sqlite_format::be32;
+use densite_sqlite_format::fixed::{is_pointer_map, lock_page};
+use densite_sqlite_format::page::Page;
 
 /// Pages that may have been allocated and not written yet: 64 GiB of pages of 4 KiB.
 const MARGIN: u32 = 1 << 24;
-/// Address of the lock bytes.
-const LOCK_AT: usize = 1 << 30;
-/// Bytes of a pointer map's entry.
-const MAP_ENTRY: usize = 5;
 
 /// Whether a page, which was parsed into `parsed`, is allowed to lose its unallocated bytes.
 ///
@@ -33,24 +31,16 @@ const MAP_ENTRY: usize = 5;
 /// These rules look only at the page, not at a state of the file. So they also hold for pages of a
 /// checkpoint that is not complete.
 pub(crate) fn may_scrub(context: &PageContext, page: &[u8], parsed: &Page) -> bool {
-    let number = context.number as usize;
+    let number = context.number;
     if context.reserved > 0 || number == 0 || parsed.kind.has_child() && parsed.cells.is_empty() {
         return false;
     }
     if number == 1 {
         return true;
     }
-    let lock_page = LOCK_AT / page.len().max(1) + 1;
-    let mapped = page.len() / MAP_ENTRY + 1;
-    let is_map = |n: usize| n >= 2 && (n - 2).is_multiple_of(mapped);
-    // A pointer map whose number is that of the lock page is the page after it.
-    if number == lock_page || is_map(number) || number == lock_page + 1 && is_map(lock_page) {
-        return false;
-    }
-    let first = page
-        .first_chunk()
-        .map_or(0, |four| u32::from_be_bytes(*four));
-    first > context.pages.saturating_add(MARGIN)
+    let size = u32::try_from(page.len()).unwrap_or(u32::MAX);
+    let is_fixed = number == lock_page(size) || is_pointer_map(number, size, size);
+    !is_fixed && be32(page, 0) > Some(context.pages.saturating_add(MARGIN))
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ use crate::context::PageContext;
 use crate::decimal::to_scaled;
 use crate::fast;
 use crate::model::{COLUMN_STREAMS, Column, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
-use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
 use crate::stream::{Stream, Tail, most_values};
 use crate::template::FIELDS_MAX;
+use densite_sqlite_format::HEADER_LEN;
+use densite_sqlite_format::page::Page;
 
 /// A page, split. Its memory is used again for the next page.
 #[derive(Debug, Default)]
@@ -88,7 +89,7 @@ impl Split {
         self.codes.clear();
         self.raw.clear();
         if first {
-            self.raw.extend_from_slice(bytes.get(..100)?);
+            self.raw.extend_from_slice(bytes.get(..HEADER_LEN)?);
         }
         self.raw.extend_from_slice(bytes.get(usable..)?);
         if !even || self.part_even(bytes, model).is_none() {

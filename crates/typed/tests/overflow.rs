@@ -2,7 +2,8 @@
 //! wherever they end.
 
 use crate::common::round_trip;
-use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
+use densite_sqlite_format::page::{Cell, Kind, Page, local_len};
+use densite_sqlite_format::{put_varint, varint};
 use densite_typed::{Model, PageContext, Purpose, decode, encode};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};

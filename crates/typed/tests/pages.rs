@@ -1,7 +1,7 @@
 //! Every page that SQLite writes round-trips with any model. Damaged bytes never cause a panic.
 
 use crate::common::round_trip;
-use densite_typed::page::Page;
+use densite_sqlite_format::page::Page;
 use densite_typed::{Model, PageContext, Purpose, decode, encode, scrub};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};

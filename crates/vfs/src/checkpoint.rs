@@ -9,31 +9,13 @@
 
 use crate::codes::Done;
 use densite_sqlite::Code;
+use densite_sqlite_format::wal_index::{
+    BACKFILL, HEADER_LEN, IS_INIT, KNOWN_LEN, MX_FRAME, SECOND_CHECKSUM,
+};
 use densite_store::CommitId;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// `WAL_WRITE_LOCK`.
-pub(crate) const WRITE_LOCK: i32 = 0;
-/// `WAL_CKPT_LOCK`.
-pub(crate) const CHECKPOINT_LOCK: i32 = 1;
-/// `WAL_RECOVER_LOCK`.
-pub(crate) const RECOVER_LOCK: i32 = 2;
-/// `WAL_READ_LOCK(0)`.
-pub(crate) const READ_LOCK_0: i32 = 3;
-
-/// The bytes of the WAL index that we use: two headers of 48 bytes and the checkpoint's part.
-const INDEX_KNOWN: i32 = 136;
-/// The last word of the second copy of the header: half of its checksum.
-const SECOND_CHECKSUM: usize = 92;
-/// `WalCkptInfo.nBackfill`.
-const BACKFILL: usize = 96;
-/// The bytes of one copy of the index's header, and two of its fields: `isInit` and the number of
-/// frames (`mxFrame`).
-const HEADER_COPY: usize = 48;
-const IS_INIT: usize = 12;
-const MX_FRAME: usize = 16;
 
 /// The state of the current checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,7 +43,7 @@ pub(crate) struct Checkpoint {
     /// The shared memory was unmapped: the WAL is being closed.
     unmapped: bool,
     /// The header of the WAL's index when the last snapshot began.
-    snapshot: Option<[u32; HEADER_COPY / 4]>,
+    snapshot: Option<[u32; HEADER_LEN / 4]>,
     /// SQLite has rebuilt that index through this connection since then.
     rebuilt: bool,
     /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
@@ -79,7 +61,7 @@ unsafe impl Send for Index {}
 
 impl Index {
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: the region is mapped, page-aligned and at least `INDEX_KNOWN` bytes long. All its
+        // SAFETY: the region is mapped, page-aligned and at least `KNOWN_LEN` bytes long. All its
         // users, including SQLite, access this word atomically or under locks.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(offset).cast::<u32>()) }
     }
@@ -90,7 +72,7 @@ impl Checkpoint {
     pub(crate) fn set_index(&mut self, address: *mut c_void, size: i32) {
         self.unmapped = false;
         self.index = NonNull::new(address.cast::<u8>())
-            .filter(|p| size >= INDEX_KNOWN && p.cast::<u32>().is_aligned())
+            .filter(|p| size >= KNOWN_LEN && p.cast::<u32>().is_aligned())
             .map(Index);
     }
 
@@ -135,9 +117,9 @@ impl Checkpoint {
             return false;
         };
         let load = |offset: usize| index.word(offset).load(Ordering::Acquire);
-        let whole = (0..HEADER_COPY)
+        let whole = (0..HEADER_LEN)
             .step_by(4)
-            .all(|at| load(at) == load(at + HEADER_COPY));
+            .all(|at| load(at) == load(at + HEADER_LEN));
         // The byte `isInit` is the first of its word in memory.
         let init = load(IS_INIT).to_ne_bytes().first() == Some(&1);
         whole && init && load(BACKFILL) == load(MX_FRAME)
@@ -255,7 +237,7 @@ mod tests {
 
     fn index(words: &mut [u32; 34]) -> Checkpoint {
         let mut checkpoint = Checkpoint::default();
-        checkpoint.set_index(words.as_mut_ptr().cast(), INDEX_KNOWN);
+        checkpoint.set_index(words.as_mut_ptr().cast(), KNOWN_LEN);
         checkpoint
     }
 

@@ -3,23 +3,15 @@
 //! encode them before the next checkpoint (`densite_store::PreEncoded`). Correctness does not depend
 //! on that.
 //!
-//! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's
-//! number, and then the page behind it. Coalesced writes (`densite_sqlite::coalesced_vfs`) hold
-//! several frames. Pages written in any other way are not noted.
+//! SQLite (`walWriteOneFrame`) writes a frame's header, and then the page behind it. Coalesced writes
+//! (`densite_sqlite::coalesced_vfs`) hold several frames. Pages written in any other way are not
+//! noted.
 
 use crate::codes::Done;
 use densite_sqlite::{Above, HostFile};
+use densite_sqlite_format::wal::{FRAME_HEADER_LEN, Frame, page_size};
 use densite_store::PreEncoded;
 use std::sync::Arc;
-
-/// The size of a frame's header in bytes.
-const FRAME_HEADER: usize = 24;
-
-/// The page size in bytes, from a WAL's own header.
-fn page_size(header: &[u8]) -> Option<usize> {
-    let size = header.get(8..12)?.try_into().ok()?;
-    usize::try_from(u32::from_be_bytes(size)).ok()
-}
 
 /// An open journal or WAL.
 pub(crate) struct CompanionFile {
@@ -45,21 +37,20 @@ impl CompanionFile {
     /// Notes the pages in what was written.
     fn watch(&mut self, preencoded: &Arc<PreEncoded>, buf: &[u8], offset: u64) {
         let expected = self.expected.take();
-        match (expected, buf.first_chunk()) {
+        match (expected, Frame::parse(buf)) {
             // The WAL's own header: SQLite restarts the WAL, because all of it was checkpointed.
             _ if offset == 0 => {
                 preencoded.forget();
                 self.page = page_size(buf).unwrap_or(self.page);
             }
-            (None, Some(number)) if buf.len() == FRAME_HEADER => {
-                let number = u32::from_be_bytes(*number);
-                self.expected = Some((offset + FRAME_HEADER as u64, number));
+            (None, Some(frame)) if buf.len() == FRAME_HEADER_LEN => {
+                self.expected = Some((offset + FRAME_HEADER_LEN as u64, frame.page));
             }
             (Some((at, number)), _) if at == offset && buf.len().is_power_of_two() => {
                 self.page = buf.len();
                 preencoded.note(number, buf);
             }
-            (None, Some(_)) if self.page > 0 && buf.len() >= FRAME_HEADER + self.page => {
+            (None, Some(_)) if self.page > 0 && buf.len() >= FRAME_HEADER_LEN + self.page => {
                 self.watch_frames(preencoded, buf, offset);
             }
             _ => {}
@@ -68,19 +59,18 @@ impl CompanionFile {
 
     /// Notes frames that were written together. The last one can be a header alone.
     fn watch_frames(&mut self, preencoded: &Arc<PreEncoded>, buf: &[u8], offset: u64) {
-        let frame = FRAME_HEADER + self.page;
-        if !matches!(buf.len() % frame, 0 | FRAME_HEADER) {
+        let frame = FRAME_HEADER_LEN + self.page;
+        if !matches!(buf.len() % frame, 0 | FRAME_HEADER_LEN) {
             return;
         }
         for bytes in buf.chunks(frame) {
-            let (Some(number), Some(page)) = (bytes.first_chunk(), bytes.get(FRAME_HEADER..))
+            let (Some(frame), Some(page)) = (Frame::parse(bytes), bytes.get(FRAME_HEADER_LEN..))
             else {
                 return;
             };
-            let number = u32::from_be_bytes(*number);
             match page.is_empty() {
-                true => self.expected = Some((offset + buf.len() as u64, number)),
-                false => preencoded.note(number, page),
+                true => self.expected = Some((offset + buf.len() as u64, frame.page)),
+                false => preencoded.note(frame.page, page),
             }
         }
     }

@@ -39,7 +39,6 @@ mod pragma;
 #[cfg_attr(not(feature = "remote"), path = "remote/absent.rs")]
 mod remote;
 mod restore_point;
-mod rollback_mode;
 mod settings;
 mod slice;
 mod sql;

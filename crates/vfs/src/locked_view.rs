@@ -7,11 +7,11 @@
 //! discards the output. A database in WAL mode, whose WAL the caller has checkpointed, appears in a
 //! rollback mode.
 
-use crate::rollback_mode;
 use crate::vfs::host_vfs;
 use densite_disk::sync::Mutex;
 use densite_sqlite::PerProcess;
 use densite_sqlite::{Api, Code, Error, FileName, HostVfs, Opened, Result, Vfs, VfsFile, ffi};
+use densite_sqlite_format::header::show_rollback_mode;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
@@ -202,7 +202,7 @@ impl VfsFile for LockedViewFile {
     fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
         let n = self.0.read(buf, offset)?;
         if let Some(bytes) = buf.get_mut(..n) {
-            rollback_mode::show(bytes, offset);
+            show_rollback_mode(bytes, offset);
         }
         Ok(n)
     }

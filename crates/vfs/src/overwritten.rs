@@ -6,6 +6,7 @@
 //! (docs/decisions/sqlite-calls.md). At all other times, and while the new contents are still
 //! incomplete, the answer is an error. An empty file is an empty database.
 
+use densite_sqlite_format::header::CHANGE_COUNTER;
 use densite_store::Handle;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,6 @@ const MAGIC: &[u8] = b"Densite";
 /// How often a connection checks the contents when a snapshot begins that is the same as before. In
 /// between SQLite can answer from its cached pages.
 const AGE: Duration = Duration::from_millis(10);
-/// SQLite's read of the change counter and the bytes after it, at the begin of a transaction in a
-/// rollback mode.
-const VERSION: (u64, usize) = (24, 16);
 
 /// What a connection knows about contents that replaced others.
 #[derive(Default)]
@@ -76,7 +74,7 @@ impl Overwritten {
 
 /// Whether this is SQLite's read of the change counter.
 pub(crate) fn reads_version(buf: &[u8], offset: u64) -> bool {
-    (offset, buf.len()) == VERSION
+    offset == CHANGE_COUNTER.start as u64 && buf.len() == CHANGE_COUNTER.len()
 }
 
 /// Whether these bytes are the beginning of a Densite file.

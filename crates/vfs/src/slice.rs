@@ -7,13 +7,11 @@
 //! this. No lock is held while the file is synced: a slice ends where a sync is due
 //! ([`Rest::Sync`]), and the next one continues from there.
 
-use crate::checkpoint::{CHECKPOINT_LOCK, Checkpoint};
+use crate::checkpoint::Checkpoint;
 use crate::connection_role::ConnectionRole;
 use crate::named_file::NamedFile;
 use densite_sqlite::ffi;
-
-/// The size in bytes of a region of the WAL's index, as SQLite maps it (`WALINDEX_PGSZ`).
-const INDEX_REGION: i32 = 32 << 10;
+use densite_sqlite_format::wal_index::{CHECKPOINT_LOCK, REGION_LEN};
 
 /// What remains after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +103,8 @@ fn map_index(file: &NamedFile, role: &ConnectionRole, checkpoint: &mut Checkpoin
     if !is_used {
         return false;
     }
-    let (_, address) = file.host().shm_map(0, INDEX_REGION, false);
-    checkpoint.set_index(address, INDEX_REGION);
+    let (_, address) = file.host().shm_map(0, REGION_LEN, false);
+    checkpoint.set_index(address, REGION_LEN);
     if !checkpoint.uses_wal() {
         let _ = file.host().shm_unmap(false);
     }

@@ -6,38 +6,15 @@
 //! counts as that of a finished commit, and half of the transaction would stay. So while the file is
 //! changed, a file with SQLite's name for its journal names the super-journal.
 //!
-//! ```text
-//! offset  size  marker (pager.c: readSuperJournal)
-//!      0     4  zeros: by SQLite's rule a journal whose first byte is zero is not hot
-//!      4     n  the path of the super-journal
-//!    4+n     4  n, big-endian
-//!    8+n     4  the sum of the path's bytes, big-endian
-//!   12+n     8  the magic number of a journal
-//! ```
+//! The marker is four zeros and the end of such a journal ([`densite_sqlite_format::journal`]). By
+//! SQLite's rule, a journal whose first byte is zero is not hot.
 
 use crate::codes::Done;
 use crate::companions::Which;
 use crate::named_file::NamedFile;
 use densite_sqlite::ffi;
+use densite_sqlite_format::journal;
 use std::ffi::CStr;
-
-const MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
-
-/// The bytes of a marker.
-fn marker(super_journal: &CStr) -> Vec<u8> {
-    let path = super_journal.to_bytes();
-    // SQLite adds `char`s, which are signed.
-    let sum = path.iter().fold(0u32, |sum, byte| {
-        sum.wrapping_add(i32::from(byte.cast_signed()).cast_unsigned())
-    });
-    let len = u32::try_from(path.len()).unwrap_or(0);
-    let mut bytes = vec![0; 4];
-    bytes.extend_from_slice(path);
-    bytes.extend_from_slice(&len.to_be_bytes());
-    bytes.extend_from_slice(&sum.to_be_bytes());
-    bytes.extend_from_slice(&MAGIC);
-    bytes
-}
 
 /// Puts the marker beside the database, durably.
 ///
@@ -52,7 +29,7 @@ pub(crate) fn put(database: &NamedFile, super_journal: &CStr) -> Done {
     // SAFETY: the name is part of the database's name, and this file is closed at the end of this
     // function.
     let (file, _) = unsafe { vfs.open(Some(name), flags) }?;
-    let bytes = marker(super_journal);
+    let bytes = [&[0; 4], &*journal::super_journal(super_journal.to_bytes())].concat();
     file.write(&bytes, 0)?;
     file.truncate(bytes.len() as u64)?;
     // The host syncs the directory of a new journal, too.
@@ -63,21 +40,5 @@ pub(crate) fn put(database: &NamedFile, super_journal: &CStr) -> Done {
 pub(crate) fn remove(database: &NamedFile) {
     if let Some(name) = database.plain(Which::Journal) {
         let _ = database.vfs().delete(name.path(), false);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_marker_has_the_bytes_that_sqlite_reads() {
-        let bytes = marker(c"/a/b-mj1");
-        assert_eq!(bytes.first(), Some(&0), "it is not hot");
-        let sum = b"/a/b-mj1".iter().map(|b| u32::from(*b)).sum::<u32>();
-        assert_eq!(bytes.get(4..12), Some(&b"/a/b-mj1"[..]));
-        assert_eq!(bytes.get(12..16), Some(&8u32.to_be_bytes()[..]));
-        assert_eq!(bytes.get(16..20), Some(&sum.to_be_bytes()[..]));
-        assert_eq!(bytes.get(20..), Some(&MAGIC[..]));
     }
 }

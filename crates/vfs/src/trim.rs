@@ -4,9 +4,9 @@
 //!
 //! A commit walks the list only when enough pages were written and freed since the last walk: a
 //! [`SHARE`]-th of the list. It drops only in proportion to that, so a small transaction does not
-//! pay for a large one. A malformed list is not used (`densite_sqlite::image::freelist`).
+//! pay for a large one. A malformed list is not used (`densite_sqlite_format::freelist`).
 
-use densite_sqlite::image::{Header, freelist, header::HEADER_LEN};
+use densite_sqlite_format::{HEADER_LEN, Header, freelist};
 use densite_store::{Error, Handle};
 
 /// A walk needs changes to one page in this many of the list.

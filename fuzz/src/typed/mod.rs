@@ -5,9 +5,11 @@ mod repair;
 mod seeds;
 
 use crate::target::{Target, no_repair};
+use densite_sqlite_format::header::is_sqlite;
+use densite_sqlite_format::page::{Layout, Page};
 use densite_typed::bits::{BitReader, BitWriter, PADDING};
 use densite_typed::ints::Shape;
-use densite_typed::page::{Layout, Page};
+use densite_typed::layout::{self as coding, LayoutReader};
 use densite_typed::symbols::{Codes, Symbols};
 use densite_typed::{Model, PageContext, decode, encode, postings as codec, scrub};
 
@@ -146,32 +148,32 @@ fn pack(bytes: &[u8], page: &Page, usable: usize) -> (Vec<u8>, Vec<u32>) {
 fn put_and_take(layout: &Layout, cells: usize, usable: usize) -> Layout {
     let bits = |layout: &Layout| {
         let mut w = BitWriter::default();
-        layout.put(&mut w);
+        coding::put(layout, &mut w);
         let mut bits = Vec::new();
         w.finish(&mut bits);
         bits.extend([0xFF; PADDING]);
         bits
     };
     let before = bits(layout);
-    let mut again = Layout::default();
-    again
-        .take(&mut BitReader::new(&before), cells, usable)
-        .expect("a written layout is read");
+    let again = take(&before, cells, usable).expect("a written layout is read");
     assert_eq!(bits(&again), before);
     again
+}
+
+/// Reads a layout. What is refused is canonical.
+fn take(bits: &[u8], cells: usize, usable: usize) -> Option<Layout> {
+    let (mut layout, mut r) = (Layout::default(), BitReader::new(bits));
+    let taken = LayoutReader::default().take(&mut r, cells, usable, &mut layout);
+    assert!(taken.is_some() || layout.is_canonical());
+    taken.map(|()| layout)
 }
 
 fn layout(bits: &[u8], cells: usize) -> u64 {
     let usable = 4096;
     let padded = [bits, &[0; PADDING]].concat();
-    let mut layout = Layout::default();
-    if layout
-        .take(&mut BitReader::new(&padded), cells, usable)
-        .is_none()
-    {
-        assert!(layout.is_canonical());
+    let Some(layout) = take(&padded, cells, usable) else {
         return 1 << 20;
-    }
+    };
     // Cells of a table leaf, of 5 to 8 bytes.
     let mut packed = vec![0; usable];
     let mut sizes = Vec::with_capacity(cells);
@@ -354,7 +356,7 @@ fn number(low: u8, shift: u8, w: &mut BitWriter) {
 
 /// Encodes and decodes `page` under several page numbers. Returns the bytes that it takes.
 fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
-    let first = page.starts_with(b"SQLite format 3\0");
+    let first = is_sqlite(page);
     let mut len = None;
     // Page 2 can be a pointer map, so it is not scrubbed. Nor is a page with reserved bytes.
     for (number, reserved) in [(3, 0), (2, 0), (3, 7)] {

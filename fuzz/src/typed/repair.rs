@@ -1,7 +1,8 @@
 //! Corrects the counts of a b-tree page, so that mutants are read as pages.
 
 use crate::target::put;
-use densite_typed::page::{Kind, Page, local_len, varint};
+use densite_sqlite_format::page::{Kind, Page, header_at, local_len};
+use densite_sqlite_format::{be16, varint};
 
 /// Content start, freeblocks and fragments become what the cells leave, if no cells overlap.
 pub(super) fn btree(bytes: &mut [u8]) {
@@ -20,21 +21,17 @@ pub(super) fn btree(bytes: &mut [u8]) {
         return;
     }
     // Cells outside the page end the repair.
-    let _ = accounts(page, usize::from(*reserved), if first { 100 } else { 0 });
+    let _ = accounts(page, usize::from(*reserved), header_at(first));
 }
 
 fn accounts(page: &mut [u8], reserved: usize, header_at: usize) -> Option<()> {
     let usable = page.len().checked_sub(reserved)?;
     let kind = Kind::from_byte(*page.get(header_at)?)?;
-    let number = |page: &[u8], at: usize| {
-        let two = page.get(at..)?.first_chunk()?;
-        Some(usize::from(u16::from_be_bytes(*two)))
-    };
-    let cells = number(page, header_at + 3)?;
+    let cells = be16(page, header_at + 3)?;
     let pointers_at = header_at + kind.header_len();
     let mut taken = Vec::new();
     for i in 0..cells {
-        let start = number(page, pointers_at + 2 * i)?;
+        let start = be16(page, pointers_at + 2 * i)?;
         let mut at = start + if kind.has_child() { 4 } else { 0 };
         let mut payload = 0;
         if kind != Kind::TableInterior {

@@ -3,7 +3,8 @@
 use super::{ANCHORS, PAGE_STREAMS, RELATED, STREAM, WIDTHS, form_streams};
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
-use densite_typed::page::{Kind, Page};
+use densite_sqlite_format::page::{Kind, Page};
+use densite_typed::layout;
 use densite_typed::symbols::Symbols;
 use densite_typed::{Model, PageContext};
 
@@ -80,7 +81,7 @@ pub(super) fn btree() -> Seeds {
         "the sample is a page"
     );
     let mut w = densite_typed::bits::BitWriter::default();
-    parsed.layout.put(&mut w);
+    layout::put(&parsed.layout, &mut w);
     let cells = parsed.cells.len() as u16;
     let mut bits = vec![2, 0];
     bits.extend_from_slice(&cells.to_le_bytes());

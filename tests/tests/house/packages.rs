@@ -133,7 +133,7 @@ fn all_parts_have_one_version() {
 }
 
 /// Compressed databases and nothing else: no log, no other machines, no command.
-const CORE: [&str; 5] = ["disk", "sqlite", "store", "typed", "vfs"];
+const CORE: [&str; 6] = ["disk", "sqlite", "sqlite-format", "store", "typed", "vfs"];
 
 /// The packages of the project that a crate always uses.
 fn used(name: &str) -> Vec<String> {

@@ -5,6 +5,7 @@
 //! What a text seems to be is only said of one that the named format cannot read: [`other_text`].
 
 use crate::args::FileFormat;
+use densite_tools::is_database;
 
 /// What a file is.
 enum Kind {
@@ -88,7 +89,7 @@ fn kind(first: &[u8]) -> Option<Kind> {
         _ if begins(b"Obj\x01") => Kind::Table("an Avro"),
         _ if begins(b"\x89HDF\r\n\x1a\n") => Kind::Table("an HDF5"),
         _ if is_binary(b"PAR1") || is_binary(b"PARE") => Kind::Parquet,
-        _ if begins(b"SQLite format 3\0") || begins(b"Densite format\r\n") => Kind::Database,
+        _ if is_database(first) => Kind::Database,
         _ => return None,
     })
 }

@@ -6,6 +6,7 @@ use super::pipe::ToCommand;
 use crate::args::Format;
 use crate::compressor;
 use crate::failure::Failure;
+use densite_tools::is_database;
 use rusqlite::Rows;
 use rusqlite::types::ValueRef;
 use serde_json::json;
@@ -14,9 +15,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// The beginnings of files that an output never replaces.
-const DATABASES: [&[u8]; 2] = [b"SQLite format 3\0", b"Densite format\r\n"];
 
 /// The output of a session: standard output, a file, or a command.
 pub(crate) struct Output {
@@ -209,17 +207,13 @@ impl Output {
 /// Refuses to replace a database: that is a mistake.
 pub(crate) fn may_replace(path: &Path) -> Result<(), Failure> {
     let mut start = Vec::new();
-    let longest = DATABASES.iter().map(|magic| magic.len()).max();
     let read = std::fs::metadata(path)
         .ok()
         .filter(|about| about.is_file())
         .and_then(|_| File::open(path).ok())
-        .map(|file| {
-            file.take(longest.unwrap_or(0) as u64)
-                .read_to_end(&mut start)
-        });
+        .map(|file| file.take(16).read_to_end(&mut start));
     match read {
-        Some(Ok(_)) if DATABASES.iter().any(|magic| start.starts_with(magic)) => {
+        Some(Ok(_)) if is_database(&start) => {
             let text = format!(
                 "{} is a database, which an output does not replace; choose another file",
                 path.display()

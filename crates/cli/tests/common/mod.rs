@@ -1,7 +1,8 @@
 //! Shared by the tests of the command: running it, creating databases, and comparing them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use densite_typed::page::Page;
+use densite_sqlite_format::header::page_size;
+use densite_sqlite_format::page::Page;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
@@ -233,10 +234,7 @@ pub(crate) fn dump(path: &str) -> String {
 /// zeros.
 pub(crate) fn assert_same_but_unused(want: &[u8], got: &[u8]) {
     assert_eq!(want.len(), got.len(), "length");
-    let size = match u16::from_be_bytes([want[16], want[17]]) {
-        1 => 65536,
-        n => usize::from(n),
-    };
+    let size = page_size(want).expect("a header") as usize;
     let free = free_leaves(want, size);
     for (i, (w, g)) in want.chunks(size).zip(got.chunks(size)).enumerate() {
         let number = i as u32 + 1;

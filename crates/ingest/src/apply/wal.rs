@@ -9,12 +9,11 @@
 
 use super::connection::LOCK_STEP;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
+use densite_sqlite_format::wal::FRAME_HEADER_LEN;
 use std::time::Duration;
 
 /// The assumed number of frames for each row before the first measurement.
 const FRAMES_PER_ROW: f64 = 4.0;
-/// Bytes before each page in the WAL (fileformat2.html, section 4.1).
-const FRAME_HEADER: u64 = 24;
 /// How long to wait for the end of other connections' reads, milliseconds.
 const RESTART: Duration = Duration::from_millis(100);
 
@@ -65,7 +64,7 @@ impl Wal {
     /// Records that the worker has written up to here, in bytes; see
     /// [`densite_sqlite::WalProgress::reached`].
     pub(super) fn reaches(&mut self, bytes: u64) {
-        self.reached = bytes / (self.page + FRAME_HEADER);
+        self.reached = bytes / (self.page + FRAME_HEADER_LEN as u64);
     }
 
     fn now(&self) -> u64 {
@@ -241,10 +240,10 @@ mod tests {
         wal.per_row = 0.001;
         wal.grew(1000);
         assert!(!wal.is_due());
-        wal.reaches(1000 * (4096 + FRAME_HEADER));
+        wal.reaches(1000 * (4096 + FRAME_HEADER_LEN as u64));
         assert!(wal.is_due());
         wal.per_row = 1000.0;
-        wal.reaches(900 * (4096 + FRAME_HEADER));
+        wal.reaches(900 * (4096 + FRAME_HEADER_LEN as u64));
         assert!(!wal.is_due());
     }
 }

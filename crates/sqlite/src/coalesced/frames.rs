@@ -1,11 +1,8 @@
 //! Frames of a WAL that are not written yet: one contiguous range of the file.
 
+use densite_sqlite_format::wal::{self, FRAME_HEADER_LEN, Frame, HEADER_LEN};
 use std::ops::Range;
 
-/// The WAL's own header, in bytes.
-pub(super) const WAL_HEADER: usize = 32;
-/// The header of a frame, in bytes.
-pub(super) const FRAME_HEADER: usize = 24;
 /// The most that is collected, in bytes. SQLite's unix VFS uses only the low 17 bits of a length,
 /// and SQLite itself never writes more at once.
 const MOST: usize = 1 << 16;
@@ -53,12 +50,7 @@ impl Frames {
 
     /// Takes the page size from the WAL's own header.
     pub(super) fn learn(&mut self, header: &[u8]) {
-        let size = header.get(8..12).and_then(|b| b.try_into().ok());
-        let size = size.map_or(0, u32::from_be_bytes) as usize;
-        self.page = match size.is_power_of_two() && (512..=1 << 16).contains(&size) {
-            true => size,
-            false => 0,
-        };
+        self.page = wal::page_size(header).unwrap_or(0);
     }
 
     /// The collected bytes and their offset; `None` if there are none.
@@ -89,12 +81,12 @@ impl Frames {
 
     /// Whether a write is the header of a frame; if so, whether that frame commits.
     fn header(&self, buf: &[u8], offset: u64) -> Option<bool> {
-        let frame = (FRAME_HEADER + self.page) as u64;
-        let behind = offset.checked_sub(WAL_HEADER as u64)?;
-        if self.page == 0 || buf.len() != FRAME_HEADER || behind % frame != 0 {
+        let frame = (FRAME_HEADER_LEN + self.page) as u64;
+        let behind = offset.checked_sub(HEADER_LEN as u64)?;
+        if self.page == 0 || buf.len() != FRAME_HEADER_LEN || behind % frame != 0 {
             return None;
         }
-        buf.get(4..8).map(|size| size != [0; 4])
+        Frame::parse(buf).map(|frame| frame.commit != 0)
     }
 
     /// Decides about a write to the WAL and collects it if possible.
@@ -104,7 +96,7 @@ impl Frames {
             false => Write::FlushFirst,
         };
         let header = self.header(buf, offset);
-        if header == Some(true) || offset < WAL_HEADER as u64 {
+        if header == Some(true) || offset < HEADER_LEN as u64 {
             return through(self);
         }
         // A frame that SQLite writes again before it is in the file.
@@ -120,7 +112,7 @@ impl Frames {
             self.wants_page = false;
             return Write::Collected;
         }
-        let fits = |len: usize| len + FRAME_HEADER + self.page <= MOST;
+        let fits = |len: usize| len + FRAME_HEADER_LEN + self.page <= MOST;
         if header.is_some() && !self.wants_page && fits(self.bytes.len()) {
             if self.bytes.is_empty() {
                 self.at = offset;

@@ -4,13 +4,11 @@ use super::Shared;
 use super::pieces::Pieces;
 use crate::vfs::Above;
 use crate::{Code, HostFile, ffi};
+use densite_sqlite_format::wal_index::WRITE_LOCK;
 use std::ffi::c_void;
 use std::time::Instant;
 
 type Done = Result<(), Code>;
-
-/// The lock of the WAL's writer (`WAL_WRITE_LOCK`), as SQLite's file format defines it.
-const WRITER: i32 = 0;
 
 pub(super) struct MainFile {
     host: HostFile,
@@ -62,7 +60,7 @@ impl Above for MainFile {
 
     fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Done {
         let ends = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
-        if flags & ends == ends && (offset..offset.saturating_add(n)).contains(&WRITER) {
+        if flags & ends == ends && (offset..offset.saturating_add(n)).contains(&WRITE_LOCK) {
             self.shared.lock().clear();
         }
         self.host.shm_lock(offset, n, flags)

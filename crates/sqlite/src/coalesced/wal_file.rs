@@ -1,9 +1,10 @@
 //! The WAL, whose frames are collected.
 
 use super::Shared;
-use super::frames::{Frames, Read, WAL_HEADER, Write};
+use super::frames::{Frames, Read, Write};
 use crate::vfs::Above;
 use crate::{Code, HostFile};
+use densite_sqlite_format::wal::HEADER_LEN;
 
 type Done = Result<(), Code>;
 
@@ -67,7 +68,7 @@ impl Above for WalFile {
         self.shared.wal_progress.reach(offset, buf.len());
         if offset > 0 && !frames.knows_pages() {
             // The WAL existed already: its header gives the page size.
-            let mut header = [0; WAL_HEADER];
+            let mut header = [0; HEADER_LEN];
             if self.host.read(&mut header, 0).is_ok() {
                 frames.learn(&header);
             }

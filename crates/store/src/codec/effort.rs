@@ -5,7 +5,7 @@
 //! level than others. The time to decode is the same.
 
 use super::family::{Family, long_rows};
-use super::linked::next_of;
+use densite_sqlite_format::page::next_overflow;
 
 /// How many levels higher such pages are coded. At 3 + 3, text is a tenth smaller.
 const EFFORT: i32 = 3;
@@ -25,7 +25,7 @@ pub(super) fn level(raw: &[u8], page_size: usize, number: u32, level: i32) -> i3
 /// Whether a page belongs to long values. An overflow page names the page behind it, or none.
 fn is_long(page: &[u8], number: u32) -> bool {
     let is_overflow = || {
-        let next = next_of(page);
+        let next = next_overflow(page);
         next == Some(0) || next.is_some() && next == number.checked_add(1)
     };
     long_rows(page) || is_overflow() && Family::of(page) == Family::OTHER

@@ -6,6 +6,10 @@
 //! how long the first one is. This separates most tables and indexes. All other pages are of the
 //! family OTHER. A wrong family costs size, never correctness.
 
+use densite_sqlite_format::header::is_sqlite;
+use densite_sqlite_format::page::{Kind, all_max, header_at};
+use densite_sqlite_format::{any_varint, be16};
+
 /// A page's family. Equal for pages that are likely to be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Family(pub u16);
@@ -34,12 +38,7 @@ impl Family {
 
     /// The family of a page (or of the first page of a run).
     pub fn of(page: &[u8]) -> Family {
-        let header = match page.first() {
-            // Page 1 begins with the database header, the others with their type.
-            Some(b'S') if page.starts_with(b"SQLite format 3\0") => 100,
-            _ => 0,
-        };
-        Self::at(page, header).unwrap_or(Family::OTHER)
+        Self::at(page, header_at(is_sqlite(page))).unwrap_or(Family::OTHER)
     }
 
     /// The family of a page whose b-tree header is at `header`, or `None` if there is no such
@@ -47,13 +46,14 @@ impl Family {
     fn at(page: &[u8], header: usize) -> Option<Family> {
         // A cell begins with a child's page number (interior pages of indexes), then numbers of
         // variable length.
-        let (kind, pointers, skip, numbers) = match *page.get(header)? {
-            0x05 => return Some(Family(Self::TABLE_INTERIOR)),
-            0x0d => (Self::TABLE_LEAF, header + 8, 0, 2),
-            0x0a => (Self::INDEX, header + 8, 0, 1),
-            0x02 => (Self::INDEX, header + 12, 4, 1),
-            _ => return None,
+        let page_kind = Kind::from_byte(*page.get(header)?)?;
+        let (kind, skip, numbers) = match page_kind {
+            Kind::TableInterior => return Some(Family(Self::TABLE_INTERIOR)),
+            Kind::TableLeaf => (Self::TABLE_LEAF, 0, 2),
+            Kind::IndexLeaf => (Self::INDEX, 0, 1),
+            Kind::IndexInterior => (Self::INDEX, 4, 1),
         };
+        let pointers = header + page_kind.header_len();
         let cells = be16(page, header + 3)?.min(RECORDS);
         let mut columns = 0;
         let (mut texts, mut texts_of_all) = (0, u32::MAX);
@@ -61,7 +61,7 @@ impl Family {
         for i in 0..cells {
             let mut at = be16(page, pointers + 2 * i)? + skip;
             for _ in 0..numbers {
-                at += varint(page.get(at..)?)?.1;
+                at += any_varint(page.get(at..)?)?.1;
             }
             let record = Record::at(page.get(at..)?)?;
             if i == 0 {
@@ -91,14 +91,14 @@ impl Family {
 
 /// Whether a page is a leaf of a table, and one of its first rows continues on overflow pages.
 pub(super) fn long_rows(page: &[u8]) -> bool {
-    // SQLite's rule for leaves of tables, without reserved bytes.
-    let most = page.len().saturating_sub(35) as u64;
+    // Without reserved bytes.
+    let most = all_max(Kind::TableLeaf, page.len()) as u64;
     let cells = be16(page, 3).unwrap_or(0).min(RECORDS);
     let is_long = |i: usize| {
-        let payload = varint(page.get(be16(page, 8 + 2 * i)?..)?)?.0;
+        let payload = any_varint(page.get(be16(page, 8 + 2 * i)?..)?)?.0;
         Some(payload > most)
     };
-    page.first() == Some(&0x0d) && (0..cells).any(|i| is_long(i) == Some(true))
+    Kind::of(page, false) == Some(Kind::TableLeaf) && (0..cells).any(|i| is_long(i) == Some(true))
 }
 
 /// The fields of a record's header that matter here.
@@ -112,7 +112,7 @@ struct Record {
 
 impl Record {
     fn at(bytes: &[u8]) -> Option<Record> {
-        let (size, mut at) = varint(bytes)?;
+        let (size, mut at) = any_varint(bytes)?;
         let size = usize::try_from(size).ok()?.min(bytes.len());
         let mut record = Record {
             columns: 0,
@@ -120,7 +120,7 @@ impl Record {
             texts: 0,
         };
         while at < size && record.columns < COLUMNS_MAX {
-            let (serial_type, len) = varint(bytes.get(at..)?)?;
+            let (serial_type, len) = any_varint(bytes.get(at..)?)?;
             if serial_type >= 12 {
                 if record.columns == 0 {
                     record.first_text = usize::try_from(serial_type / 2 - 6).unwrap_or(usize::MAX);
@@ -134,45 +134,17 @@ impl Record {
     }
 }
 
-/// A big-endian number of two bytes.
-fn be16(bytes: &[u8], at: usize) -> Option<usize> {
-    let pair: [u8; 2] = bytes.get(at..at.checked_add(2)?)?.try_into().ok()?;
-    Some(usize::from(u16::from_be_bytes(pair)))
-}
-
-/// SQLite's variable-length number (1 to 9 bytes) and its length.
-#[inline]
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    match bytes.first() {
-        Some(&byte) if byte < 0x80 => Some((u64::from(byte), 1)),
-        _ => long_varint(bytes),
-    }
-}
-
-fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0;
-    for (i, &byte) in bytes.iter().take(9).enumerate() {
-        if i == 8 {
-            return Some((value << 8 | u64::from(byte), 9));
-        }
-        value = value << 7 | u64::from(byte & 0x7f);
-        if byte & 0x80 == 0 {
-            return Some((value, i + 1));
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use densite_sqlite_format::MAGIC;
     use proptest::prelude::*;
 
     /// A page of one kind with these whole cells at its end.
     fn page(kind: u8, header: usize, cells: &[Vec<u8>]) -> Vec<u8> {
         let mut page = vec![0; 4096];
         if header == 100 {
-            page[..16].copy_from_slice(b"SQLite format 3\0");
+            page[..16].copy_from_slice(MAGIC);
         }
         page[header] = kind;
         page[header + 3..header + 5].copy_from_slice(&(cells.len() as u16).to_be_bytes());
@@ -263,7 +235,7 @@ mod tests {
         #[test]
         fn any_bytes_have_a_family(mut bytes in proptest::collection::vec(any::<u8>(), 0..600), kind in 0usize..5, first in any::<bool>()) {
             if first && bytes.len() >= 16 {
-                bytes[..16].copy_from_slice(b"SQLite format 3\0");
+                bytes[..16].copy_from_slice(MAGIC);
             }
             let at = if first { 100 } else { 0 };
             if let Some(byte) = bytes.get_mut(at) {

@@ -7,6 +7,7 @@
 use super::encode::{Encoded, encode};
 use super::{CodecId, Dictionary, blocks::decode_blocks};
 use crate::CodecChoice;
+use densite_sqlite_format::page::next_overflow;
 
 /// The bytes of a link.
 const LINK: usize = 4;
@@ -30,7 +31,7 @@ enum Link {
 impl Link {
     /// The link of a page.
     fn of(page: &[u8], number: u32) -> Link {
-        match next_of(page) {
+        match next_overflow(page) {
             Some(0) => Link::End,
             Some(next) if number.checked_add(1) == Some(next) => Link::Next,
             _ => Link::Whole,
@@ -53,11 +54,6 @@ impl Link {
             _ => LINK,
         }
     }
-}
-
-/// The first four bytes of a page: the number of the next one in an overflow page.
-pub(crate) fn next_of(page: &[u8]) -> Option<u32> {
-    page.first_chunk().copied().map(u32::from_be_bytes)
 }
 
 /// Appends the payload of a run of pages of `page_size` bytes, the first of which is `number`.

@@ -14,8 +14,8 @@ use super::job::Job;
 use super::settings::EncodeSettings;
 use crate::codec::CodecId;
 use crate::codec::family::Family;
-use crate::codec::linked::next_of;
 use crate::options::CodecChoice;
+use densite_sqlite_format::page::next_overflow;
 
 /// The most bytes of pages in a run of overflow pages. A read of one of them decodes all.
 const CHAIN_BYTES: usize = 64 << 10;
@@ -67,7 +67,7 @@ fn is_general(set: &EncodeSettings, job: &Job) -> bool {
 /// length.
 pub(crate) fn are_linked(number: u32, page: &[u8], behind: &[u8]) -> bool {
     page.len() == behind.len()
-        && next_of(page).is_some_and(|next| number.checked_add(1) == Some(next))
+        && next_overflow(page).is_some_and(|next| number.checked_add(1) == Some(next))
         && Family::of(page) == Family::OTHER
 }
 

@@ -17,7 +17,7 @@ use densite_disk::Fields;
 use densite_disk::hash::xxh3_64;
 
 /// The first bytes of every stored file. The line end reveals damage by text transfers.
-pub(crate) const MAGIC: &[u8; 16] = b"Densite format\r\n";
+pub const MAGIC: &[u8; 16] = b"Densite format\r\n";
 /// Length of the header's fields in bytes.
 pub(crate) const HEADER_LEN: usize = 40;
 

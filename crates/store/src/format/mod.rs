@@ -14,6 +14,8 @@ pub(crate) mod table;
 pub(crate) mod tip;
 pub(crate) mod trailer;
 
+pub use header::MAGIC;
+
 /// The format version this program writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -31,7 +33,7 @@ pub(crate) const DATA_OFF: u64 = 16384;
 /// Space is accounted, freed and reused in units of this many bytes, counted from offset 0.
 pub(crate) const UNIT_LEN: u64 = 65536;
 /// The unit with the bytes that SQLite locks (at 1 GiB); it stays empty (rule S13).
-pub(crate) const LOCK_UNIT: u64 = 0x4000_0000 / UNIT_LEN;
+pub(crate) const LOCK_UNIT: u64 = densite_sqlite_format::fixed::LOCK_BYTE / UNIT_LEN;
 
 /// The maximum length of a stored file: offsets fit 48 bits.
 pub(crate) const MAX_OFF: u64 = 1 << 48;

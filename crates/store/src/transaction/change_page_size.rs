@@ -3,6 +3,7 @@
 use super::Transaction;
 use crate::connection::Connection;
 use crate::error::Result;
+use densite_sqlite_format::header::page_size;
 use std::collections::HashMap;
 
 impl Transaction {
@@ -12,8 +13,8 @@ impl Transaction {
     /// # Errors
     /// I/O, a full disk, damage.
     pub(crate) fn regrain(&mut self, connection: &mut Connection) -> Result<()> {
-        let new = sqlite_page_size(&self.head);
-        if new == 0 || new == self.page_size || self.logical_len == 0 {
+        let new = page_size(&self.head).unwrap_or(self.page_size);
+        if new == self.page_size || self.logical_len == 0 {
             return Ok(());
         }
         let old_size = u64::from(self.page_size);
@@ -52,22 +53,5 @@ impl Transaction {
         let state = shared.state.read();
         let file = connection.open.file();
         Ok(u64::from(page) <= self.visible && !shared.lookup(file, &state, page)?.is_none())
-    }
-}
-
-/// The page size in the first bytes of a SQLite database; 0 if there is none.
-fn sqlite_page_size(head: &[u8]) -> u32 {
-    let magic = head.starts_with(b"SQLite format 3\0");
-    match head.get(16..18) {
-        Some([0, 1]) if magic => 65536,
-        Some([hi, lo]) if magic => {
-            let n = u32::from(*hi) << 8 | u32::from(*lo);
-            if n.is_power_of_two() && n >= 512 {
-                n
-            } else {
-                0
-            }
-        }
-        _ => 0,
     }
 }

@@ -11,6 +11,7 @@ use super::index::PICKLE;
 use super::segments::is_uuid;
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};
+use crate::form::is_database;
 use crate::paths::TEMP_MARK;
 use crate::progress::Progress;
 use std::fs::{DirEntry, File};
@@ -26,9 +27,6 @@ const FILES: [&str; 5] = [
     "length.bin",
     "link_lists.bin",
 ];
-
-/// What the files of databases begin with.
-const DATABASES: [&[u8]; 2] = [b"SQLite format 3\0", b"Densite format\r\n"];
 
 /// Tables with ids of segments and collections, and their columns. Others have rows that Chroma leaves
 /// of a deleted one: `segment_metadata`, `max_seq_id`.
@@ -144,5 +142,5 @@ fn is_other_database(entry: &DirEntry, name: &str) -> bool {
         && name != DATABASE
         && !name.contains(TEMP_MARK)
         && File::open(entry.path()).is_ok_and(|mut file| file.read_exact(&mut begin).is_ok())
-        && DATABASES.iter().any(|magic| begin == **magic)
+        && is_database(&begin)
 }

@@ -1,16 +1,15 @@
 //! The pages that queries read first: the schema, and the upper part of each b-tree.
 
 use super::source::wrong;
-use crate::header::{HEADER_LEN, Header};
+use crate::schema;
 use densite_replica::Result;
 use densite_sqlite::Connection;
+use densite_sqlite_format::page::{DEPTH_MAX, Kind, Page};
+use densite_sqlite_format::{HEADER_LEN, Header};
 use densite_store::Handle;
-use densite_typed::page::{Kind, Page};
 
 /// The most pages.
 const MOST: usize = 1_000;
-/// The greatest depth of a b-tree in SQLite.
-const DEPTH_MAX: usize = 20;
 
 /// The first page, and the roots and interior pages of all b-trees, upper ones first. Others can
 /// write meanwhile: then some of them are other pages, which does no harm.
@@ -31,8 +30,8 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     };
     let mut level = Vec::new();
     let mut found = vec![1];
-    let roots = roots(connection).map_err(|e| wrong(&e))?;
-    for root in roots {
+    let roots = schema::roots(connection).map_err(|e| wrong(&e))?;
+    for root in roots.into_iter().take(MOST) {
         found.push(root);
         // All leaves of a b-tree have one depth.
         let depth = trees.depth(root)?;
@@ -54,17 +53,6 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     }
     found.truncate(MOST);
     Ok(found)
-}
-
-fn roots(connection: &Connection) -> densite_sqlite::Result<Vec<u32>> {
-    let mut roots = vec![1];
-    let sql = "SELECT rootpage FROM main.sqlite_master WHERE rootpage > 0 ORDER BY rootpage";
-    let mut found = connection.prepare(sql)?;
-    while roots.len() < MOST && found.step()? {
-        let root = found.column(0).as_i64();
-        roots.extend(root.and_then(|root| u32::try_from(root).ok()));
-    }
-    Ok(roots)
 }
 
 struct Trees<'a> {
@@ -89,19 +77,16 @@ impl Trees<'_> {
 
     /// The children of an interior page; none of any other page.
     fn children(&mut self, number: u32) -> Result<Vec<u32>> {
-        let offset = u64::from(number.saturating_sub(1)) * u64::from(self.header.page_size);
+        let offset = self.header.offset_of(number);
         let is_first = number == 1;
         let n = self.handle.read_at(&mut self.bytes, offset)?;
-        let kind = self.bytes.get(if is_first { 100 } else { 0 });
-        let kind = kind.copied().and_then(Kind::from_byte);
         let usable = self.header.usable as usize;
         let is_interior = n == self.bytes.len()
-            && kind.is_some_and(Kind::has_child)
+            && Kind::of(&self.bytes, is_first).is_some_and(Kind::has_child)
             && self.page.parse(&self.bytes, usable, is_first);
-        if !is_interior {
-            return Ok(Vec::new());
+        match is_interior {
+            true => Ok(self.page.children().collect()),
+            false => Ok(Vec::new()),
         }
-        let children = self.page.cells.iter().map(|cell| cell.child);
-        Ok(children.chain([self.page.right]).collect())
     }
 }

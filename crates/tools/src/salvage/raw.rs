@@ -2,14 +2,11 @@
 //! they are, without what a journal or WAL beside it would change.
 
 use crate::error::{Error, Result};
-use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::page_source::Pages;
 use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
+use densite_sqlite_format::{HEADER_LEN, Header};
 use std::path::PathBuf;
-
-/// Where the header has the number of pages.
-const PAGES_AT: usize = 28;
 
 /// See the module.
 pub(super) struct RawFile {
@@ -34,9 +31,9 @@ impl RawFile {
             path: target.given.clone(),
             empty: there == 0,
         })?;
-        let counted = u64::from(u32_at(&start, PAGES_AT).unwrap_or(0));
+        let counted = u64::from(header.page_count) * u64::from(header.page_size);
         Ok(RawFile {
-            len: there.max(counted * u64::from(header.page_size)),
+            len: there.max(counted),
             path,
             file,
             there,

@@ -1,12 +1,12 @@
 //! The new database: a private one of SQLite, which gets tables, then rows, then what depends on
 //! them.
 
-use super::record::Encoding;
 use crate::db::Through;
 use crate::error::Result;
 use crate::schema::{self, Entry};
 use crate::stand_in;
 use densite_sqlite::{self as sqlite, Api, Code, Connection, Statement, Value, ffi, quoted};
+use densite_sqlite_format::{Encoding, Header};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -18,16 +18,6 @@ const FOUND_COLUMNS: usize = 3;
 const COLUMNS_MAX: usize = 2000;
 /// Names of a row id.
 const ROW_IDS: [&str; 3] = ["rowid", "_rowid_", "oid"];
-
-/// What a database header says about the whole.
-pub(super) struct Settings {
-    pub(super) page_size: u32,
-    pub(super) encoding: Encoding,
-    /// 0, 1 (full) or 2 (incremental).
-    pub(super) auto_vacuum: u8,
-    pub(super) user_version: i32,
-    pub(super) application_id: i32,
-}
 
 /// How records of a table are inserted.
 struct Table {
@@ -48,7 +38,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(api: Api, settings: &Settings) -> Result<Rows> {
+    pub(super) fn new(api: Api, header: &Header) -> Result<Rows> {
         let vfs = CString::new(Through::Host.vfs(api)?.name()).unwrap_or_default();
         let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX;
         let failed = super::failed;
@@ -62,18 +52,18 @@ impl Rows {
              PRAGMA journal_mode = MEMORY; PRAGMA foreign_keys = OFF;
              PRAGMA ignore_check_constraints = ON; BEGIN;
              PRAGMA user_version = {}; PRAGMA application_id = {}",
-            settings.page_size,
-            settings.encoding.name(),
-            settings.auto_vacuum,
-            settings.user_version,
-            settings.application_id
+            header.page_size,
+            header.encoding.name(),
+            header.auto_vacuum as u8,
+            header.user_version,
+            header.application_id
         ))
         .map_err(failed)?;
         // A column's collation is needed to make its table, not to store rows.
         sqlite::stand_in_for_collations(&db).map_err(failed)?;
         Ok(Rows {
             db,
-            encoding: settings.encoding,
+            encoding: header.encoding,
             tables: HashMap::new(),
             found: RefCell::default(),
         })

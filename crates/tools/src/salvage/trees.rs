@@ -3,11 +3,10 @@
 //! Nothing is trusted: a page that was met already is not visited again, so a cycle ends.
 
 use crate::error::{Error, Result};
-use crate::freelist::PageSet;
-use crate::header::{Header, u32_at};
 use crate::page_source::Pages;
 use crate::progress::Progress;
-use densite_typed::page::{Cell, Page};
+use densite_sqlite_format::page::{Cell, Page, next_overflow};
+use densite_sqlite_format::{Header, PageSet};
 use std::path::Path;
 
 /// Pages between two reports of progress.
@@ -66,7 +65,7 @@ impl<'a> Trees<'a> {
         progress.phase("reading", pages.len());
         let size = header.page_size as usize;
         Trees {
-            count: u32::try_from(pages.len() / u64::from(header.page_size)).unwrap_or(u32::MAX),
+            count: header.pages_in(pages.len()),
             pages,
             header,
             path,
@@ -236,7 +235,7 @@ impl<'a> Trees<'a> {
             let left = usize::try_from(cell.payload).unwrap_or(usize::MAX) - record.len();
             let end = (self.header.usable as usize).min(left.saturating_add(4));
             record.extend_from_slice(bytes.get(4..end).unwrap_or_default());
-            next = u32_at(&bytes, 0).unwrap_or(0);
+            next = next_overflow(&bytes).unwrap_or(0);
         }
         self.overflow = bytes;
         Ok(found)
@@ -264,7 +263,7 @@ impl<'a> Trees<'a> {
                 });
             }
         }
-        match self.pages.read(bytes, u64::from(number - 1) * size) {
+        match self.pages.read(bytes, self.header.offset_of(number)) {
             Ok(()) => Ok(Ok(())),
             Err(Error::Damaged { what, .. }) => Ok(Err(what)),
             Err(e) => Err(e),

@@ -3,12 +3,12 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::header::Header;
 use crate::paths::beside;
 use crate::target::Target;
 use crate::wal::Wal;
 use densite_disk::{File, RealFile};
 use densite_sqlite::{Api, Code, HostFile};
+use densite_sqlite_format::Header;
 
 /// The state of a database that is kept unchanged. Several threads can read it, one at a time.
 pub(crate) struct State {

@@ -8,9 +8,10 @@ use super::whole::WholeLeaf;
 use super::{Head, OPAQUE, local};
 use crate::fast;
 use crate::model::{Model, PageStream};
-use crate::page::{put_varint, varint_len};
-use crate::record::{Coded, header_len};
+use crate::record::Coded;
 use crate::stream::{Source, Streams};
+use densite_sqlite_format::record::header_len;
+use densite_sqlite_format::{put_varint, varint_len};
 
 /// A cell whose record is stored as raw bytes.
 #[derive(Debug, Clone, Copy)]

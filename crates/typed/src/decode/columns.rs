@@ -5,10 +5,10 @@ use super::front::Front;
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, PAGE_STREAMS, SLACK};
 use crate::numbers::{Numbers, Stored, number_len};
-use crate::record::{NULL, REAL, bytes_type, type_len};
 use crate::stream::{Read, Source};
 use crate::symbols::Codes;
 use crate::vector::Vector;
+use densite_sqlite_format::record::{NULL, REAL, bytes_type, type_len};
 
 /// The serial types of a column.
 #[derive(Debug, Clone, Copy)]

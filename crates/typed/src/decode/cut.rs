@@ -8,9 +8,9 @@ use super::columns::Columns;
 use super::place::Record;
 use super::{Head, local};
 use crate::model::PageStream;
-use crate::page::put_varint;
-use crate::record::{body_len, header_len, type_len};
 use crate::stream::{Source, Streams};
+use densite_sqlite_format::put_varint;
+use densite_sqlite_format::record::{body_len, header_len, type_len};
 
 /// A cell that is cut.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@ use super::columns::{ABSENT, Body, Columns, Place, Ready, Types, different};
 use crate::class::Class;
 use crate::model::{ColumnStream, Form};
 use crate::numbers::Numbers;
-use crate::record::{NULL, REAL, body_len, bytes_type, type_len};
 use crate::stream::{Read, Source, Streams};
+use densite_sqlite_format::record::{NULL, REAL, body_len, bytes_type, type_len};
 
 impl Columns {
     /// Reads a column of several classes, value by value.

@@ -17,11 +17,12 @@ mod values;
 mod whole;
 
 use crate::bits::BitReader;
+use crate::layout::LayoutReader;
 use crate::model::{Model, PAGE_STREAMS, PageStream};
-use crate::page::{Kind, Layout, Page, local_len};
 use crate::stream::{RawBytes, Source, Streams, most_values};
 use cells::Cells;
 use columns::Columns;
+use densite_sqlite_format::page::{Kind, Layout, Page, header_at, local_len};
 use std::cell::RefCell;
 
 /// A payload could not be decoded.
@@ -43,6 +44,7 @@ struct Decoder {
     columns: Columns,
     cells: Cells,
     layout: Layout,
+    layouts: LayoutReader,
     /// The cells back to back, if the layout of the page is another one.
     packed: Vec<u8>,
     page: Page,
@@ -92,17 +94,13 @@ impl Decoder {
             columns,
             cells,
             layout,
+            layouts,
             packed,
             page,
         } = self;
         let mut r = BitReader::unpadded(payload);
         let flag = |r: &mut BitReader<'_>| Some(r.get(1)? == 1);
-        let kind = match r.get(2)? {
-            0 => Kind::IndexInterior,
-            1 => Kind::TableInterior,
-            2 => Kind::IndexLeaf,
-            _ => Kind::TableLeaf,
-        };
+        let kind = *Kind::ALL.get(r.get(2)? as usize)?;
         let irregular = flag(&mut r)?;
         let deviant = flag(&mut r)?;
         let small = !flag(&mut r)?;
@@ -134,9 +132,9 @@ impl Decoder {
         };
         let mut raw = RawBytes(payload.get(payload.len().checked_sub(raw_len)?..)?);
         if head.irregular {
-            layout.take(&mut r, head.cells, head.usable)?;
+            layouts.take(&mut r, head.cells, head.usable, layout)?;
         }
-        let header_at = if head.first { 100 } else { 0 };
+        let header_at = header_at(head.first);
         let first = raw.take(header_at)?;
         out.get_mut(head.usable..)?
             .copy_from_slice(raw.take(reserved)?);

@@ -8,9 +8,9 @@ use super::columns::{ABSENT, Body, Columns, Ready, Types};
 use super::front::Front;
 use super::place::{Record, put_exactly};
 use crate::model::{Dictionary, Form, SLACK};
-use crate::page::put_varint;
-use crate::record::{BODY_LEN, body_len};
 use crate::template::FIELDS_MAX;
+use densite_sqlite_format::put_varint;
+use densite_sqlite_format::record::{BODY_LEN, body_len};
 
 /// A record that is being written.
 #[derive(Clone, Copy)]

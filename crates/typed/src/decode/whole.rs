@@ -9,9 +9,9 @@ use super::columns::{ABSENT, Body, Columns, Ready, TEXT_LEAD, Types};
 use super::front::Front;
 use super::place::put_exactly;
 use crate::model::{Form, Model, SLACK};
-use crate::page::short_varint;
-use crate::record::{BODY_LEN, body_len};
 use crate::template::FIELDS_MAX;
+use densite_sqlite_format::record::{BODY_LEN, body_len};
+use densite_sqlite_format::short_varint;
 
 /// Lengths of headers and of payloads, and row ids, are below these. So what lies before the types of
 /// a record is one word.

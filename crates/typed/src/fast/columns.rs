@@ -9,9 +9,9 @@ use super::path::Path;
 use super::room::Room;
 use super::shape::{Shape, Value};
 use crate::model::Model;
-use crate::page::Page;
 use crate::record::Small;
 use crate::stream::Stream;
+use densite_sqlite_format::page::Page;
 
 /// Most columns whose types, and the header's length before them, are one word.
 const COLUMNS_MAX: usize = 7;

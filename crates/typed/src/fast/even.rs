@@ -6,7 +6,7 @@
 //! is in [`Page`] and [`Common`].
 
 use super::path::Path;
-use crate::page::{BLOCK_MIN, Page, all_max};
+use densite_sqlite_format::page::{BLOCK_MIN, Page, all_max};
 
 /// Most bytes of a row id.
 const ROWID_MAX: usize = 4;

@@ -7,7 +7,7 @@
 
 use super::COLUMNS_MAX;
 use crate::numbers::Numbers;
-use crate::page::short_varint;
+use densite_sqlite_format::short_varint;
 
 /// Most bytes of a record's values.
 pub(super) const BODY_MAX: usize = 16;

@@ -5,8 +5,8 @@ use super::shape::Shape;
 use super::{COLUMNS_MAX, SplitLeaf};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS, PageStream};
-use crate::page::Page;
 use crate::stream::{Stream, Tail};
+use densite_sqlite_format::page::Page;
 
 /// Where values lie in the integers of a split.
 pub(super) struct Room {

@@ -8,9 +8,9 @@ use super::room::Room;
 use super::shape::{Shape, types_at};
 use super::{COLUMNS_MAX, SplitLeaf};
 use crate::model::Model;
-use crate::page::{Cell, Page};
 use crate::record::Small;
 use crate::stream::Stream;
+use densite_sqlite_format::page::{Cell, Page};
 
 /// Splits the cells of a parsed page as the general split does. `None`, with `ints` and `streams`
 /// as they were, unless it is a leaf of such records.

@@ -3,8 +3,8 @@
 
 use super::COLUMNS_MAX;
 use crate::model::Model;
-use crate::record::BODY_LEN;
 use crate::stream::most_values;
+use densite_sqlite_format::record::BODY_LEN;
 
 /// How a value that is not NULL is read: from the eight bytes that end where it ends, of which the
 /// first `unused` bits belong to what lies before it.

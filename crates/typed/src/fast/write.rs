@@ -9,9 +9,10 @@ use crate::bits::{mask, width_of};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS};
 use crate::numbers::Numbers;
-use crate::page::{Kind, varint_len};
-use crate::record::NULL;
 use crate::stream::Source;
+use densite_sqlite_format::page::Kind;
+use densite_sqlite_format::record::NULL;
+use densite_sqlite_format::varint_len;
 
 /// Row ids below this take at most four bytes.
 const ROWID_END: i64 = 1 << 28;

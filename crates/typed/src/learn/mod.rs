@@ -12,13 +12,13 @@ use crate::bits::width_of;
 use crate::context::PageContext;
 use crate::decimal::scale_of;
 use crate::model::{Column, Dictionary, Form, Model};
-use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::split::Split;
 use crate::symbols::{Effort, Symbols};
 use crate::template::{FIELDS_MAX, Template};
 use crate::vector::Vector;
 use defaults::learn_defaults;
+use densite_sqlite_format::page::Page;
 use parallel::in_parallel;
 use std::collections::HashMap;
 

@@ -38,7 +38,10 @@ impl Dictionary {
     fn as_words(&self) -> Option<(Vec<i64>, usize)> {
         let len = self.places.first()?.1;
         let alike = self.places.iter().all(|p| p.1 == len);
-        let words = self.values().map(crate::record::int).collect();
+        let words = self
+            .values()
+            .map(densite_sqlite_format::record::int)
+            .collect();
         (alike && matches!(len, 1..=4 | 6 | 8)).then_some((words, len as usize))
     }
 

@@ -16,11 +16,13 @@ mod split;
 
 use crate::bits::{BitWriter, PADDING};
 use crate::mismatch;
-use crate::page::{Cell, Kind as PageKind, Page, varint};
 use crate::symbols::huffman::{Bits, Numbers};
 #[cfg(test)]
 pub(crate) use class::Kind;
 use class::Tables;
+use densite_sqlite_format::page::{Cell, Kind as PageKind, Page};
+use densite_sqlite_format::record::serial_types;
+use densite_sqlite_format::{be16, varint};
 use event::Event;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -60,26 +62,20 @@ pub fn encode(page: &[u8], out: &mut Vec<u8>) -> bool {
 /// them.
 pub fn is_likely(page: &[u8]) -> bool {
     let first = || {
-        let at = usize::from(u16::from_be_bytes(*page.get(8..)?.first_chunk()?));
-        let cell = page.get(at..)?;
+        let cell = page.get(be16(page, 8)?..)?;
         let (payload, len) = varint(cell)?;
         let row = len + varint(cell.get(len..)?)?.1;
         let end = usize::try_from(payload).ok()?.checked_add(row)?;
         last_blob(cell.get(row..end)?)
     };
-    page.first() == Some(&(PageKind::TableLeaf as u8))
+    PageKind::of(page, false) == Some(PageKind::TableLeaf)
         && first().is_some_and(|blob| blob.len() >= BLOB_MIN && split::has_frame(blob))
 }
 
 /// The blob that ends a record.
 fn last_blob(record: &[u8]) -> Option<&[u8]> {
-    let (header, mut at) = varint(record)?;
-    let header = usize::try_from(header).ok()?;
-    let mut last = 0;
-    while at < header {
-        let (serial_type, len) = varint(record.get(at..header)?)?;
-        (last, at) = (serial_type, at + len);
-    }
+    let (types, header) = serial_types(record)?;
+    let last = types.last()??;
     let len = usize::try_from(last.checked_sub(12)? / 2).ok()?;
     let from = record.len().checked_sub(len)?;
     record

@@ -2,8 +2,8 @@
 
 use super::class::{self, Kind, Tables, take_wide};
 use super::split::{COLUMN, COLUMN_BITS, HEAD, TERM_BITS};
-use crate::page::put_varint;
 use crate::symbols::huffman::{Bits, Numbers};
+use densite_sqlite_format::put_varint;
 
 /// Reads the numbers of a blob and fills `out` with it.
 pub(super) fn blob(tables: &Tables<Numbers>, bits: &mut Bits<'_>, out: &mut [u8]) -> Option<()> {

@@ -15,7 +15,7 @@
 
 use super::class::Kind;
 use super::event::Event;
-use crate::page::varint;
+use densite_sqlite_format::{be16, varint};
 
 /// Bytes before the lists.
 pub(super) const HEAD: usize = 4;
@@ -28,9 +28,7 @@ pub(super) const COLUMN_BITS: u32 = 4;
 
 /// The addresses in a blob's head: of the first row id, and behind the lists.
 pub(super) fn head(blob: &[u8]) -> Option<(usize, usize)> {
-    let [a, b, c, d] = *blob.first_chunk()?;
-    let row = usize::from(u16::from_be_bytes([a, b]));
-    let end = usize::from(u16::from_be_bytes([c, d]));
+    let (row, end) = (be16(blob, 0)?, be16(blob, 2)?);
     (end >= HEAD && end <= blob.len() && row < end).then_some((row, end))
 }
 

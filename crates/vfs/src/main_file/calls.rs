@@ -6,15 +6,13 @@ use crate::contents::State;
 use crate::failpoint;
 use crate::last_error::report_not_opened;
 use crate::overwritten::{begins_as_store, reads_version};
-use crate::rollback_mode;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
 use densite_sqlite::{Code, VfsFile, ffi};
+use densite_sqlite_format::MAGIC;
+use densite_sqlite_format::header::show_rollback_mode;
 use densite_store::{Kind, probe};
 use std::ffi::c_void;
-
-/// The first bytes of every plain database.
-const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl VfsFile for MainFile {
     fn close(&mut self) -> Done {
@@ -27,7 +25,7 @@ impl VfsFile for MainFile {
         if self.file.as_remote().is_some()
             && let Some(bytes) = buf.get_mut(..n)
         {
-            rollback_mode::show(bytes, offset);
+            show_rollback_mode(bytes, offset);
         }
         // An empty file reads as zeros, and SQLite keeps its cached pages.
         if begins && n == buf.len() {
@@ -254,9 +252,9 @@ impl MainFile {
     /// Judges a plain file again when SQLite reads its change counter. While we held no lock,
     /// another connection can have emptied it and made it a Densite file.
     fn judge_version(&mut self) {
-        let mut magic = [0; PLAIN_MAGIC.len()];
+        let mut magic = [0; MAGIC.len()];
         match self.file.host().read(&mut magic, 0) {
-            Ok(()) if magic == *PLAIN_MAGIC => {}
+            Ok(()) if magic == *MAGIC => {}
             Ok(()) | Err(Code::IOERR_SHORT_READ) => {
                 if matches!(probe(self.file.host()), Ok(Kind::Densite | Kind::Empty)) {
                     self.take_contents();

@@ -1,12 +1,12 @@
 //! Locks: the host's, and what must happen before they are released.
 
 use super::MainFile;
-use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
 use crate::codes::Done;
 use crate::contents::State;
 use crate::failpoint;
 use crate::remote::RemoteFile;
 use densite_sqlite::{Code, ffi};
+use densite_sqlite_format::wal_index::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
 use densite_store::Error;
 
 /// The result of a lock attempt; `None` if the lock is busy.

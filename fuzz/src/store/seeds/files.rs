@@ -5,8 +5,8 @@ use crate::MemFile;
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
 use densite_disk::SyncKind;
+use densite_sqlite_format::page::Kind;
 use densite_store::{CodecChoice, DecodedCache, Handle, Options, Readahead, Tuning};
-use densite_typed::page::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn open(file: &MemFile, options: Options) -> Handle {

@@ -2,10 +2,10 @@
 
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
+use densite_sqlite_format::page::Kind;
 use densite_store::CodecChoice;
 use densite_store::codec::{self, CodecId, Dictionary, PageSettings};
 use densite_typed::PageContext;
-use densite_typed::page::Kind;
 
 /// Where the pages are in their database.
 const CONTEXT: PageContext = PageContext {

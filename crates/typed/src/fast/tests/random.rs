@@ -1,7 +1,7 @@
 //! Random leaves: as SQLite could have written them, or with some integers longer than that.
 
-use crate::page::{put_varint, varint_len};
-use crate::record::{body_len, int_type};
+use densite_sqlite_format::record::{body_len, int_type};
+use densite_sqlite_format::{put_varint, varint_len};
 use rand::seq::SliceRandom as _;
 use rand::{Rng, RngExt, rngs::StdRng};
 

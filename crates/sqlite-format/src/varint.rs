@@ -1,5 +1,6 @@
-//! SQLite's variable-length integers: groups of seven bits, the highest first. The top bit of a
-//! byte says that another byte follows. All eight bits of a ninth byte count.
+//! SQLite's variable-length integers (<https://www.sqlite.org/fileformat2.html#varint>): groups of
+//! seven bits, the highest first. The top bit of a byte says that another byte follows. All eight
+//! bits of a ninth byte count.
 
 /// Most bytes that a number takes.
 const LEN_MAX: usize = 9;
@@ -19,20 +20,34 @@ pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
             let high = u64::from(a & 0x7f) << 21 | u64::from(b & 0x7f) << 14;
             Some((high | u64::from(c & 0x7f) << 7 | u64::from(d), 4))
         }
+        _ => long_shortest(bytes),
+    }
+}
+
+/// Not inlined, so that [`varint`] is small enough to be.
+#[inline(never)]
+fn long_shortest(bytes: &[u8]) -> Option<(u64, usize)> {
+    long(bytes).filter(|(value, len)| varint_len(*value) == *len)
+}
+
+/// The same for a number that can take more bytes than necessary, as SQLite reads it.
+#[inline]
+pub fn any_varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    match bytes.first() {
+        Some(&byte) if byte < 0x80 => Some((u64::from(byte), 1)),
         _ => long(bytes),
     }
 }
 
 fn long(bytes: &[u8]) -> Option<(u64, usize)> {
-    let mut value = 0u64;
+    let mut value = 0;
     for (i, &byte) in bytes.iter().take(LEN_MAX).enumerate() {
         if i == LEN_MAX - 1 {
-            value = value << 8 | u64::from(byte);
-            return (varint_len(value) == LEN_MAX).then_some((value, LEN_MAX));
+            return Some((value << 8 | u64::from(byte), LEN_MAX));
         }
         value = value << 7 | u64::from(byte & 0x7f);
         if byte < 0x80 {
-            return (varint_len(value) == i + 1).then_some((value, i + 1));
+            return Some((value, i + 1));
         }
     }
     None
@@ -74,7 +89,7 @@ pub fn put_varint(value: u64, out: &mut [u8]) -> usize {
 /// The bytes of a number below 2^28, the last one in the lowest byte of the result, and how many
 /// they are. Without branches: lengths of payloads are often about 128.
 #[inline(always)]
-pub(crate) fn short_varint(v: u64) -> (u64, usize) {
+pub fn short_varint(v: u64) -> (u64, usize) {
     let more = [0x80, 0x4000, 0x20_0000].map(|least| usize::from(v >= least));
     let len = 1 + more.iter().sum::<usize>();
     let groups = v & 0x7f | (v & 0x3f80) << 1 | (v & 0x1f_c000) << 2 | (v & 0xfe0_0000) << 3;
@@ -116,15 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn longer_forms_are_refused() {
-        for bytes in [
-            &[0x80, 0][..],
-            &[0x80, 0x7f],
-            &[0x80, 0x81, 0],
-            &[0x80; 9],
-            &[0x80, 0x80, 0x80, 1],
+    fn longer_forms_are_refused_unless_any_form_is_read() {
+        for (bytes, value) in [
+            (&[0x80, 0][..], 0),
+            (&[0x80, 0x7f], 0x7f),
+            (&[0x80, 0x81, 0], 0x80),
+            (&[0x80; 9], 0x80),
+            (&[0x80, 0x80, 0x80, 1], 1),
         ] {
             assert_eq!(varint(bytes), None, "{bytes:x?}");
+            assert_eq!(any_varint(bytes), Some((value, bytes.len())));
         }
     }
 
@@ -152,6 +168,7 @@ mod tests {
         #[test]
         fn varints_are_written_as_they_were_read(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             if let Some((value, len)) = varint(&bytes) {
+                prop_assert_eq!(any_varint(&bytes), Some((value, len)));
                 let mut out = [0; LEN_MAX];
                 prop_assert_eq!(put_varint(value, &mut out), len);
                 prop_assert_eq!(out.get(..len), bytes.get(..len));

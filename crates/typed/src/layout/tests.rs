@@ -8,8 +8,10 @@ use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use rusqlite::Connection;
 
 use super::*;
-use crate::bits::{BitReader, BitWriter, PADDING};
+use crate::bits::PADDING;
 use crate::context::PageContext;
+use densite_sqlite_format::fixed::{is_pointer_map, lock_page};
+use densite_sqlite_format::page::{Page, local_len};
 
 const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 const SEED: u64 = 0x5eed_0f9a;
@@ -45,8 +47,8 @@ impl Made {
     }
 
     fn is_pointer_map(&self, number: u32) -> bool {
-        let mapped = self.usable() as u32 / 5;
-        self.make.auto_vacuum && number >= 2 && (number - 2).is_multiple_of(mapped + 1)
+        let (size, usable) = (self.make.page_size as u32, self.usable() as u32);
+        self.make.auto_vacuum && is_pointer_map(number, size, usable)
     }
 
     fn is_btree(&self, number: u32) -> bool {
@@ -232,14 +234,14 @@ fn round_trip(
         return None;
     }
     let mut w = BitWriter::default();
-    parsed.layout.put(&mut w);
+    put(&parsed.layout, &mut w);
     let bits = w.len();
     let mut coded = Vec::new();
     w.finish(&mut coded);
     coded.extend([0xff; PADDING]);
     let mut r = BitReader::new(&coded);
-    layout
-        .take(&mut r, parsed.cells.len(), usable)
+    LayoutReader::default()
+        .take(&mut r, parsed.cells.len(), usable, layout)
         .expect("reads what was written");
     assert!(r.left() < 8);
     assert_eq!(layout.order, parsed.layout.order);
@@ -275,7 +277,8 @@ fn round_trip(
     if layout.is_canonical() {
         let mut out = packed;
         let pointers_end = parsed.header_at + header_len + 2 * sizes.len();
-        out[pointers_end..parsed.content_start].fill(0);
+        let content: u32 = sizes.iter().sum();
+        out[pointers_end..usable - content as usize].fill(0);
         start(&mut out);
         Layout::finish_canonical(&sizes, parsed.header_at, header_len, usable, &mut out)
             .expect("fits");
@@ -316,7 +319,12 @@ fn every_page_that_sqlite_writes_round_trips() {
             blocks += layout.items.iter().filter(|item| item.block).count();
             fragments += layout.items.iter().filter(|item| !item.block).count();
             shuffled += usize::from(!layout.order.is_empty());
-            filled += usize::from(parsed.filled);
+            filled += usize::from(
+                parsed
+                    .cells
+                    .iter()
+                    .any(|cell| cell.meaning_end() < cell.end()),
+            );
             overflows += parsed
                 .cells
                 .iter()
@@ -373,7 +381,7 @@ fn a_pointer_map_moves_behind_the_lock_page() {
     let mut parsed = Page::new();
     let mut pushes = 0;
     for page_size in PAGE_SIZES {
-        let lock = (1u32 << 30) / page_size as u32 + 1;
+        let lock = lock_page(page_size as u32);
         let mut page = vec![0; page_size];
         page[0] = 13;
         page[5..7].copy_from_slice(&(page_size as u16).to_be_bytes());
@@ -532,7 +540,8 @@ proptest! {
         let mut layout = Layout::default();
         let mut bytes = bytes;
         bytes[0] |= 1;
-        let taken = layout.take(&mut BitReader::new(&bytes), sizes.len(), usable);
+        let mut r = BitReader::new(&bytes);
+        let taken = LayoutReader::default().take(&mut r, sizes.len(), usable, &mut layout);
         if taken.is_none() {
             prop_assert!(layout.is_canonical());
         }

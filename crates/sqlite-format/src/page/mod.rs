@@ -1,30 +1,37 @@
-//! A SQLite b-tree page taken apart: its cells and how they lie. See [`Page`] for the bytes of a
-//! page and the rules of a well-formed one.
+//! A b-tree page taken apart: its cells and how they lie. See [`Page`] for the bytes of a page and
+//! the rules of a well-formed one.
 
 mod layout;
-mod order;
 mod parse;
 mod place;
-mod rice;
-#[cfg(test)]
-mod tests;
-mod varint;
+mod pointers;
 
-pub use layout::Layout;
-pub use order::LastOrder;
-pub(crate) use parse::all_max;
-pub use parse::local_len;
-pub(crate) use varint::short_varint;
-pub use varint::{put_varint, varint, varint_len};
+pub use layout::{Item, Layout};
+pub use parse::{Head, all_max, local_len};
+pub use pointers::pointers;
 
-/// Where the b-tree header of page 1 begins: behind the database header.
-pub(crate) const FIRST_HEADER_AT: usize = 100;
+use crate::{HEADER_LEN, be32};
+
 /// Fewest usable bytes of a page: SQLite refuses fewer.
-pub(crate) const USABLE_MIN: usize = 480;
+pub const USABLE_MIN: usize = 480;
 /// Most usable bytes of a page.
-pub(crate) const USABLE_MAX: usize = 65_536;
+pub const USABLE_MAX: usize = 65_536;
 /// Bytes of a freeblock's header, and the fewest bytes of a cell or a freeblock.
-pub(crate) const BLOCK_MIN: usize = 4;
+pub const BLOCK_MIN: usize = 4;
+/// The greatest depth of a b-tree in SQLite.
+pub const DEPTH_MAX: usize = 20;
+
+/// Where the b-tree header begins: on page 1 behind the database header.
+#[inline]
+pub fn header_at(first: bool) -> usize {
+    if first { HEADER_LEN } else { 0 }
+}
+
+/// The page behind an overflow page, or 0 at the end of a chain: four bytes, and then the content.
+#[inline]
+pub fn next_overflow(page: &[u8]) -> Option<u32> {
+    be32(page, 0)
+}
 
 /// Kinds of b-tree pages; the numbers are those of the file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,7 +48,22 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds, ascending.
+    pub const ALL: [Kind; 4] = [
+        Kind::IndexInterior,
+        Kind::TableInterior,
+        Kind::IndexLeaf,
+        Kind::TableLeaf,
+    ];
+
+    /// The kind that a page says it is of. `first`: it is page 1.
+    #[inline]
+    pub fn of(page: &[u8], first: bool) -> Option<Kind> {
+        Kind::from_byte(*page.get(header_at(first))?)
+    }
+
     /// The kind that a page's first header byte names.
+    #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         match byte {
             2 => Some(Kind::IndexInterior),
@@ -102,7 +124,7 @@ impl Cell {
     /// The address behind its last byte that means something. The bytes up to [`Cell::end`] fill
     /// the cell up to four bytes.
     #[inline]
-    fn meaning_end(&self) -> u32 {
+    pub fn meaning_end(&self) -> u32 {
         self.local_at + self.local_len + if self.overflow == 0 { 0 } else { 4 }
     }
 }
@@ -183,7 +205,16 @@ impl Page {
 
     /// Number of cells.
     pub fn count(&self) -> usize {
-        self.layout.cells
+        self.layout.count()
+    }
+
+    /// The children in order of their keys; none of a leaf.
+    pub fn children(&self) -> impl Iterator<Item = u32> {
+        let (cells, right) = match self.kind.has_child() {
+            true => (&*self.cells, Some(self.right)),
+            false => (&[][..], None),
+        };
+        cells.iter().map(|cell| cell.child).chain(right)
     }
 
     /// Calls `f(start, end)` for every region whose bytes mean nothing, in order of their

@@ -1,7 +1,7 @@
 //! Taking a page apart. The module `page` says what is well-formed.
 
-use super::layout::Item;
-use super::{BLOCK_MIN, Cell, FIRST_HEADER_AT, Kind, Page, USABLE_MAX, USABLE_MIN, varint};
+use super::{BLOCK_MIN, Cell, Item, Kind, Page, USABLE_MAX, USABLE_MIN, header_at};
+use crate::{be16, be32, varint};
 
 /// Most bytes of a payload: SQLite's own limit for a row.
 const PAYLOAD_MAX: u64 = i32::MAX as u64;
@@ -34,6 +34,7 @@ struct Rule {
 }
 
 impl Rule {
+    #[inline]
     fn of(kind: Kind, usable: usize) -> Rule {
         let share = |part: usize| (usable.saturating_sub(12) * part / 255).saturating_sub(23);
         Rule {
@@ -65,6 +66,7 @@ impl Rule {
 /// How many of the `payload` bytes of a payload lie in the page itself. The others lie on overflow
 /// pages: SQLite fills the last overflow page if the page has room for the rest, otherwise it
 /// leaves as few bytes as allowed. 0 for interior pages of tables.
+#[inline]
 pub fn local_len(kind: Kind, usable: usize, payload: u64) -> usize {
     if kind == Kind::TableInterior {
         return 0;
@@ -73,20 +75,9 @@ pub fn local_len(kind: Kind, usable: usize, payload: u64) -> usize {
 }
 
 /// Most bytes of a payload that has no overflow page.
-pub(crate) fn all_max(kind: Kind, usable: usize) -> usize {
+#[inline]
+pub fn all_max(kind: Kind, usable: usize) -> usize {
     Rule::of(kind, usable).all_max
-}
-
-#[inline]
-fn be16(bytes: &[u8], at: usize) -> Option<usize> {
-    let two = bytes.get(at..)?.first_chunk::<2>()?;
-    Some(usize::from(u16::from_be_bytes(*two)))
-}
-
-#[inline]
-fn be32(bytes: &[u8], at: usize) -> Option<u32> {
-    let four = bytes.get(at..)?.first_chunk::<4>()?;
-    Some(u32::from_be_bytes(*four))
 }
 
 /// The cell that begins at `start` and ends within `body`.
@@ -135,11 +126,16 @@ fn cell<const CHILD: bool, const TABLE: bool>(
 }
 
 /// What a b-tree header says about the cells and what lies between them.
-pub(crate) struct Head<'a> {
-    pub(crate) first_block: usize,
-    pub(crate) content_start: usize,
-    pub(crate) fragments: usize,
-    pub(crate) pointers: &'a [[u8; 2]],
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    /// Address of the first freeblock, or 0.
+    pub first_block: usize,
+    /// The lowest address that a cell or freeblock can have.
+    pub content_start: usize,
+    /// Bytes of fragments.
+    pub fragments: usize,
+    /// The cells' addresses, big-endian, in order of their keys.
+    pub pointers: &'a [[u8; 2]],
 }
 
 /// How cells lie.
@@ -196,16 +192,17 @@ impl Page {
     }
 
     /// Becomes a page without cells.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.cells.clear();
         self.layout.reset(0);
         self.content_start = 0;
         self.filled = false;
     }
 
-    /// Reads the b-tree header: sets kind, rightmost child, content start and number of cells. Also
-    /// returns the bytes that are not reserved.
-    pub(crate) fn take_head<'a>(
+    /// Reads the b-tree header, and no cells: sets kind, rightmost child, content start and number
+    /// of cells. Also returns the bytes that are not reserved. For callers that read the cells in a
+    /// faster way.
+    pub fn take_head<'a>(
         &mut self,
         page: &'a [u8],
         usable: usize,
@@ -215,7 +212,7 @@ impl Page {
         if !(USABLE_MIN..=USABLE_MAX).contains(&usable) {
             return None;
         }
-        let header_at = if first { FIRST_HEADER_AT } else { 0 };
+        let header_at = header_at(first);
         self.header_at = header_at;
         self.kind = Kind::from_byte(*body.get(header_at)?)?;
         let first_block = be16(body, header_at + 1)?;

@@ -1,7 +1,7 @@
 //! A *subset* of some numbers below a limit. The reader knows its size. Two bits say how it is
 //! coded: 0, a bitmap; 1, a list of the gaps before its members; 2, the start of its only range; 3,
 //! ranges: their number less 1, then in turn their gaps and lengths less 1. Lists are those of
-//! [`crate::page::rice`].
+//! [`crate::layout::rice`].
 
 use super::super::rice;
 use crate::bits::{BitReader, BitWriter, width_of};

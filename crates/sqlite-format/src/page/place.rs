@@ -1,15 +1,10 @@
 //! Putting cells in their places: from a layout back to a page.
 
-use super::layout::Layout;
+use super::Layout;
+use crate::put_be16;
 
 /// Bytes of a leaf's b-tree header. An interior page has a longer one.
 const HEADER_MIN: usize = 8;
-
-#[inline]
-fn put_be16(out: &mut [u8], at: usize, value: usize) -> Option<()> {
-    *out.get_mut(at..)?.first_chunk_mut::<2>()? = (value as u16).to_be_bytes();
-    Some(())
-}
 
 /// Writes the fields of the b-tree header that depend on the layout. Numbers of 65536 become 0, as
 /// in the file format.
@@ -116,7 +111,7 @@ impl Layout {
         let pointers_at = header_at.checked_add(header_len)?;
         let pointers_end = pointers_at.checked_add(2 * cells)?;
         let body = out.get_mut(..usable)?;
-        if cells != self.cells || header_len < HEADER_MIN || pointers_end > usable {
+        if cells != self.count() || header_len < HEADER_MIN || pointers_end > usable {
             return None;
         }
         if self.items.is_empty() && !self.order.is_empty() {
