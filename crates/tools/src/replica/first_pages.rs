@@ -1,9 +1,8 @@
 //! The pages that queries read first: the schema, and the upper part of each b-tree.
 
-use super::source::wrong;
 use crate::header::{HEADER_LEN, Header};
-use densite_replica::Result;
-use densite_sqlite::Connection;
+use densite_replica::{Error, Result};
+use densite_sqlite::{Code, Connection};
 use densite_store::Handle;
 use densite_typed::page::{Kind, Page};
 
@@ -31,7 +30,8 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     };
     let mut level = Vec::new();
     let mut found = vec![1];
-    let roots = roots(connection).map_err(|e| wrong(&e))?;
+    let roots =
+        roots(connection).map_err(|e| Error::source(e.message, e.code.primary() == Code::FULL))?;
     for root in roots {
         found.push(root);
         // All leaves of a b-tree have one depth.
