@@ -1,9 +1,8 @@
 //! The pages that queries read first: the schema, and the upper part of each b-tree.
 
-use super::source::wrong;
 use crate::schema;
-use densite_replica::Result;
-use densite_sqlite::Connection;
+use densite_replica::{Error, Result};
+use densite_sqlite::{Code, Connection};
 use densite_sqlite_format::page::{DEPTH_MAX, Kind, Page};
 use densite_sqlite_format::{HEADER_LEN, Header};
 use densite_store::Handle;
@@ -30,7 +29,9 @@ pub(super) fn first_pages(connection: &Connection, handle: &mut Handle) -> Resul
     };
     let mut level = Vec::new();
     let mut found = vec![1];
-    let roots = schema::roots(connection).map_err(|e| wrong(&e))?;
+    let failed =
+        |e: densite_sqlite::Error| Error::source(e.message, e.code.primary() == Code::FULL);
+    let roots = schema::roots(connection).map_err(failed)?;
     for root in roots.into_iter().take(MOST) {
         found.push(root);
         // All leaves of a b-tree have one depth.

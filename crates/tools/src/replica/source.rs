@@ -87,7 +87,7 @@ impl Database {
 }
 
 /// An error of the database, which is not that of the place it is shipped to.
-pub(super) fn wrong(e: &densite_sqlite::Error) -> Wrong {
+fn wrong(e: &densite_sqlite::Error) -> Wrong {
     Wrong::source(e.message.clone(), e.code.primary() == Code::FULL)
 }
 
