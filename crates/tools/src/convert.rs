@@ -12,7 +12,7 @@ use crate::copy::{self, Input};
 use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::free_pages::{FreePages, free_pages};
+use crate::free_pages::free_pages;
 use crate::known;
 use crate::lock::unless_cancelled;
 use crate::log::left_behind;
@@ -152,165 +152,279 @@ fn convert(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     let started = Instant::now();
-    let target = match dst {
-        Some(_) => target::resolve_to_read(api, src)?,
-        None => target::resolve(src)?,
+    let conversion = Conversion::of(api, to, src, dst, options)?;
+    let temp = conversion.make_room(progress)?;
+    let mut source = conversion.hold(progress)?;
+    let source_bytes = conversion.target.len_now();
+    let parts = conversion.parts(&mut source, progress)?;
+    let (zeroed, in_use) = (parts.zero.len(), parts.in_use);
+    let (temp, page_size, pages) = match conversion.new_page_size(&source) {
+        Some(size) => conversion.rewrite(&source, temp, size, progress)?,
+        None => conversion.copy(&mut source, parts, temp, progress)?,
     };
-    let through = check_form(api, to, &target)?;
-    match dst {
-        Some(dst) => {
+    source.confirm()?;
+    failpoint::at("verified");
+    if progress.cancelled() {
+        let path = conversion.target.given;
+        return Err(Error::Interrupted { path });
+    }
+    let (destination_bytes, _) = temp.sizes()?;
+    conversion.must_not_grow(source_bytes, destination_bytes)?;
+    conversion.give_its_name(source, temp, progress)?;
+    Ok(ConvertReport {
+        destination: conversion.wanted().to_path_buf(),
+        in_place: dst.is_none(),
+        page_size,
+        pages,
+        free_pages_zeroed: zeroed,
+        free_pages_in_use: in_use,
+        source_bytes,
+        destination_bytes,
+        elapsed: started.elapsed(),
+        source: conversion.target.given,
+    })
+}
+
+/// From which form to which, where, and how. Its methods are the steps.
+struct Conversion<'a> {
+    api: Api,
+    to: To,
+    target: Target,
+    /// The VFS to read the source with.
+    through: Through,
+    /// `None`: in place.
+    dst: Option<&'a Path>,
+    options: &'a ConvertOptions,
+}
+
+/// What a copy takes of the source.
+#[derive(Default)]
+struct Parts {
+    /// See [`Input::zero`].
+    zero: PageSet,
+    /// See [`Input::held`].
+    held: Option<PageSet>,
+    /// Free pages that b-trees use.
+    in_use: u64,
+}
+
+impl<'a> Conversion<'a> {
+    fn of(
+        api: Api,
+        to: To,
+        src: &Path,
+        dst: Option<&'a Path>,
+        options: &'a ConvertOptions,
+    ) -> Result<Conversion<'a>> {
+        let target = match dst {
+            Some(_) => target::resolve_to_read(api, src)?,
+            None => target::resolve(src)?,
+        };
+        let through = check_form(api, to, &target)?;
+        if let Some(dst) = dst {
             target::must_be_another(&target, dst)?;
             paths::must_be_free(dst)?;
-        }
-        None if target.links > 1 => {
+        } else if target.links > 1 {
             return Err(Error::SeveralLinks {
                 path: target.given,
                 links: target.links,
             });
         }
-        None => {}
-    }
-    let wanted = dst.unwrap_or(&target.path);
-    temp::clear_leftovers(wanted, progress)?;
-    if to == To::Compressed {
-        // A rewrite has a draft beside the result.
-        let copies = if options.page_size.is_some() { 2 } else { 1 };
-        space::require(wanted, at_most(target.len.saturating_mul(copies)))?;
+        Ok(Conversion {
+            api,
+            to,
+            target,
+            through,
+            dst,
+            options,
+        })
     }
 
-    let temp = Temp::create(wanted, &target, dst.is_none())?;
-    let mut source = match dst {
-        Some(_) => unless_cancelled(&target, options.wait, progress, |wait| {
-            Source::shared(api, through, &target, wait)
-        })?,
-        None => unless_cancelled(&target, options.wait, progress, |wait| {
-            let source = Source::alone(api, through, &target, wait)?;
-            replace::wait_for_others(&target, wait)?;
+    /// The path of the result.
+    fn wanted(&self) -> &Path {
+        self.dst.unwrap_or(&self.target.path)
+    }
+
+    /// The file for the result, if the disk has space for it.
+    fn make_room(&self, progress: &mut dyn Progress) -> Result<Temp> {
+        let wanted = self.wanted();
+        temp::clear_leftovers(wanted, progress)?;
+        if self.to == To::Compressed {
+            // A rewrite has a draft beside the result.
+            let copies = 1 + u64::from(self.options.page_size.is_some());
+            space::require(wanted, at_most(self.target.len.saturating_mul(copies)))?;
+        }
+        Temp::create(wanted, &self.target, self.dst.is_none())
+    }
+
+    /// Keeps the source unchanged: beside other connections, or alone if it is to be replaced.
+    fn hold(&self, progress: &mut dyn Progress) -> Result<Source> {
+        let (api, through, target) = (self.api, self.through, &self.target);
+        let wait = self.options.wait;
+        if self.dst.is_some() {
+            return unless_cancelled(target, wait, progress, |wait| {
+                Source::shared(api, through, target, wait)
+            });
+        }
+        let source = unless_cancelled(target, wait, progress, |wait| {
+            let source = Source::alone(api, through, target, wait)?;
+            replace::wait_for_others(target, wait)?;
             Ok(source)
-        })?,
-    };
-    if to == To::Compressed && dst.is_none() && !options.known_program {
-        must_be_of_no_known_program(api, &source, &target)?;
+        })?;
+        if self.to == To::Compressed && !self.options.known_program {
+            must_be_of_no_known_program(api, &source, target)?;
+        }
+        Ok(source)
     }
-    let header = source.header();
-    // If pages of a WAL are laid over the file, the frames of the file do not show which pieces
-    // hold data.
-    let held = match to == To::Plain && source.state().is_file_alone() {
-        true => Some(copy::held(api, &target)?),
-        false => None,
-    };
-    if to == To::Plain {
-        let len = source.len();
-        let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
-        space::require(wanted, at_most(bytes))?;
+
+    fn parts(&self, source: &mut Source, progress: &mut dyn Progress) -> Result<Parts> {
+        match self.to {
+            To::Compressed => self.without_free_pages(source, progress),
+            To::Plain => self.without_holes(source),
+        }
     }
-    let source_bytes = target.len_now();
-    let is_rewritten = options
-        .page_size
-        .is_some_and(|size| size != header.page_size);
-    let mut free = match to {
-        To::Compressed if is_rewritten => FreePages {
+
+    /// Without the free pages.
+    fn without_free_pages(
+        &self,
+        source: &mut Source,
+        progress: &mut dyn Progress,
+    ) -> Result<Parts> {
+        let header = source.header();
+        if self.new_page_size(source).is_some() {
             // A rewrite reads only what tables use.
-            leaves: page_source::free_leaves(&mut source, &header)?,
-            ..FreePages::default()
-        },
-        To::Compressed => free_pages(api, &mut source, &target.given, progress)?,
-        // The store returns zeros for free pages that it dropped.
-        To::Plain => FreePages::default(),
-    };
-    let conflict = free.conflict(&target.given);
-    let without_freelist = conflict.is_some();
-    if let Some(conflict) = conflict {
+            return Ok(Parts {
+                zero: page_source::free_leaves(source, &header)?,
+                ..Parts::default()
+            });
+        }
+        let free = free_pages(self.api, source, &self.target.given, progress)?;
+        let Some(conflict) = free.conflict(&self.target.given) else {
+            return Ok(Parts {
+                zero: free.leaves,
+                ..Parts::default()
+            });
+        };
         // Without the list, auto_vacuum would find free pages in its map that are not in the list.
-        if !options.keeps_damage || header.auto_vacuum != AutoVacuum::None {
+        if !self.options.keeps_damage || header.auto_vacuum != AutoVacuum::None {
             return Err(conflict);
         }
-        free.leaves = PageSet::default();
+        Ok(Parts {
+            in_use: free.in_use.len(),
+            ..Parts::default()
+        })
     }
-    let free_pages_zeroed = free.leaves.len();
-    let mut input = Input {
-        pages: &mut source,
-        header,
-        zero: free.leaves,
-        held,
-        without_freelist,
-        scrub: to == To::Compressed,
-        path: &target.given,
-    };
 
-    let (mut temp, page_size, pages) = match options.page_size {
-        Some(size) if to == To::Compressed && size != header.page_size => {
-            let job = rewrite::Job {
-                api,
-                state: source.state(),
-                through,
-                temp,
-                wanted,
-                replaces: dst.is_none(),
-                to: Through::Densite,
-                options: &options.store,
-                page_size: Some(size),
-                prune: None,
-            };
-            let new = rewrite::rewrite(job, progress)?;
-            (new.temp, size, new.pages)
-        }
-        _ => {
-            match to {
-                To::Compressed => {
-                    copy::to_compressed(&mut input, &temp, &options.store, progress)?;
-                    copy::prove_compressed(&mut input, &temp, &options.store, progress)?;
-                }
-                To::Plain => {
-                    copy::to_plain(&mut input, &temp, progress)?;
-                    copy::prove_plain(&mut input, &temp, progress)?;
-                }
+    /// Without the free pages that the store dropped, for which it returns zeros. Checks the space
+    /// for the rest.
+    fn without_holes(&self, source: &Source) -> Result<Parts> {
+        // If pages of a WAL are laid over the file, the frames of the file do not show which pieces
+        // hold data.
+        let held = match source.state().is_file_alone() {
+            true => Some(copy::held(self.api, &self.target)?),
+            false => None,
+        };
+        let len = source.len();
+        let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
+        space::require(self.wanted(), at_most(bytes))?;
+        Ok(Parts {
+            held,
+            ..Parts::default()
+        })
+    }
+
+    /// The page size of the result, if it is another one.
+    fn new_page_size(&self, source: &Source) -> Option<u32> {
+        let wanted = self.options.page_size.filter(|_| self.to == To::Compressed);
+        wanted.filter(|size| *size != source.header().page_size)
+    }
+
+    /// Copies all pages and proves the copy. Returns it, its page size and its pages.
+    fn copy(
+        &self,
+        source: &mut Source,
+        parts: Parts,
+        temp: Temp,
+        progress: &mut dyn Progress,
+    ) -> Result<(Temp, u32, u64)> {
+        let header = source.header();
+        let pages = source.len() / u64::from(header.page_size);
+        let mut input = Input {
+            pages: source,
+            header,
+            zero: parts.zero,
+            held: parts.held,
+            without_freelist: parts.in_use > 0,
+            scrub: self.to == To::Compressed,
+            path: &self.target.given,
+        };
+        match self.to {
+            To::Compressed => {
+                let options = &self.options.store;
+                copy::to_compressed(&mut input, &temp, options, progress)?;
+                copy::prove_compressed(&mut input, &temp, options, progress)?;
             }
-            (
-                temp,
-                header.page_size,
-                source.len() / u64::from(header.page_size),
-            )
-        }
-    };
-
-    source.confirm()?;
-    failpoint::at("verified");
-    if progress.cancelled() {
-        return Err(Error::Interrupted { path: target.given });
-    }
-    let (destination_bytes, _) = temp.sizes()?;
-    // A small one that is only a little larger can be meant to grow.
-    let is_larger = to == To::Compressed && destination_bytes > source_bytes + source_bytes / 2;
-    if options.not_larger && dst.is_none() && is_larger {
-        return Err(Error::Larger {
-            path: target.given,
-            plain: source_bytes,
-            compressed: destination_bytes,
-        });
-    }
-    match dst {
-        Some(dst) => {
-            temp.rename_to(dst)?;
-            if let Some(word) = left_behind(api, &target.given, dst) {
-                progress.message(&word);
+            To::Plain => {
+                copy::to_plain(&mut input, &temp, progress)?;
+                copy::prove_plain(&mut input, &temp, progress)?;
             }
         }
-        None => replace::replace(&source, &target, temp, options.wait, progress)?,
+        Ok((temp, header.page_size, pages))
     }
-    drop(source);
-    Ok(ConvertReport {
-        source: target.given,
-        destination: wanted.to_path_buf(),
-        in_place: dst.is_none(),
-        page_size,
-        pages,
-        free_pages_zeroed,
-        free_pages_in_use: free.in_use.len(),
-        source_bytes,
-        destination_bytes,
-        elapsed: started.elapsed(),
-    })
+
+    /// Writes the tables with another page size. Returns the same as [`Conversion::copy`].
+    fn rewrite(
+        &self,
+        source: &Source,
+        temp: Temp,
+        page_size: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<(Temp, u32, u64)> {
+        let job = rewrite::Job {
+            api: self.api,
+            state: source.state(),
+            through: self.through,
+            temp,
+            wanted: self.wanted(),
+            replaces: self.dst.is_none(),
+            to: Through::Densite,
+            options: &self.options.store,
+            page_size: Some(page_size),
+            prune: None,
+        };
+        let new = rewrite::rewrite(job, progress)?;
+        Ok((new.temp, page_size, new.pages))
+    }
+
+    /// A small result that is only a little larger is allowed: it can be meant to grow.
+    fn must_not_grow(&self, before: u64, after: u64) -> Result<()> {
+        let replaces = self.to == To::Compressed && self.dst.is_none();
+        if self.options.not_larger && replaces && after > before + before / 2 {
+            return Err(Error::Larger {
+                path: self.target.given.clone(),
+                plain: before,
+                compressed: after,
+            });
+        }
+        Ok(())
+    }
+
+    /// The last step, which ends with the result under its name.
+    fn give_its_name(
+        &self,
+        source: Source,
+        mut temp: Temp,
+        progress: &mut dyn Progress,
+    ) -> Result<()> {
+        let Some(dst) = self.dst else {
+            return replace::replace(&source, &self.target, temp, self.options.wait, progress);
+        };
+        temp.rename_to(dst)?;
+        if let Some(word) = left_behind(self.api, &self.target.given, dst) {
+            progress.message(&word);
+        }
+        Ok(())
+    }
 }
 
 /// Returns an error if the database is one of a program that opens it with a SQLite of its own.

@@ -31,11 +31,6 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     let is_remote = densite_vfs::is_url(db) || densite_vfs::is_replica(db);
     let is_file = !uri && db != ":memory:" && !is_remote;
-    if densite_vfs::is_replica(db)
-        && let Some(failure) = Failure::of_replicas(Path::new(db))
-    {
-        return Err(failure);
-    }
     if is_file {
         let path = Path::new(db);
         match std::fs::metadata(path) {
@@ -90,7 +85,12 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
-    ready.map_err(|e| failure(&shown_name(db), At::Database, &without_name(e, &name, db)))
+    ready.map_err(|e| {
+        // Only now: in the place of a replica there can be others below it.
+        let place = Some(Path::new(db)).filter(|_| densite_vfs::is_replica(db));
+        let below = place.and_then(Failure::of_replicas);
+        below.unwrap_or_else(|| failure(&shown_name(db), At::Database, &without_name(e, &name, db)))
+    })
 }
 
 /// An error of opening with the database's name as the user gave it, without secrets. `name` is the

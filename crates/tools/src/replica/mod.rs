@@ -42,7 +42,11 @@ pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
 /// if it has none, or is a replica itself.
 #[must_use]
 pub fn below(directory: &Path) -> Option<String> {
-    if directory.join(densite_replica::HEAD).is_file() {
+    if Place::to_read(directory)
+        .ok()?
+        .has_replica()
+        .unwrap_or(true)
+    {
         return None;
     }
     let below = Place::below(directory).ok()?;
