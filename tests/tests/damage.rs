@@ -559,7 +559,9 @@ fn sql_flips(written: &Written, cases: u64, earlier: bool) {
         );
     }
     println!("{errors} errors, {right} right, {older} earlier");
-    assert!(errors + older > cases / 4 && right > cases / 50);
+    // Of all cases it is three in ten and two thirds. Few cases differ more.
+    let part = if Effort::wanted().is_full() { 4 } else { 8 };
+    assert!(errors + older > cases / part && right > cases / 50);
 }
 
 #[test]

@@ -53,15 +53,17 @@ fn fill(handle: i64, mut query: Query) -> Result<()> {
     Ok(())
 }
 
-/// Gives a query, before its statement is compiled, the set of columns that the statement reads. The
-/// query releases the set at its end.
+/// Gives a query a set of columns that its statement reads. The query releases the set at its end. If
+/// the statement is not compiled yet, and names a column that does not exist, the error has the names
+/// of the columns of the set.
 ///
 /// # Errors
-/// [`Error::Misuse`] if there is no such query, or its statement is compiled.
+/// [`Error::Misuse`] if there is no such query, or it was taken.
 pub fn keep(handle: i64, columns: i64) -> Result<()> {
     match &mut *entry(handle)?.lock() {
         State::Reserved(sets) => sets.push(Kept::new(columns)),
-        State::Compiled(_) | State::Taken => return Err(gone()),
+        State::Compiled(query) => query.keep(vec![Kept::new(columns)]),
+        State::Taken => return Err(gone()),
     }
     Ok(())
 }

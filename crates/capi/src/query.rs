@@ -11,8 +11,8 @@ pub extern "C" fn densite_query_new() -> i64 {
     number(|| Ok(queries::reserve()))
 }
 
-/// `densite_query_keep`: gives the query, before its statement is compiled, a set of columns that the
-/// statement reads; the query releases the set at its end.
+/// `densite_query_keep`: gives the query a set of columns that its statement reads; the query
+/// releases the set at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_query_keep(handle: i64, columns: i64) -> c_int {
     answer(|| Ok(queries::keep(handle, columns)?))
