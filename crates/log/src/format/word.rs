@@ -17,7 +17,7 @@
 //! or a torn one.
 //!
 //! The file `appended` has two more words of this form: how far records are written, and how far the
-//! last sync was to reach ([`crate::settle`]).
+//! last sync was to reach ([`crate::seal_segment`]).
 
 use super::MAX_SEQ;
 use crate::{LogId, Seq};

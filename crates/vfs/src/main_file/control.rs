@@ -28,7 +28,7 @@ impl MainFile {
     /// xFileControl.
     ///
     /// # Safety
-    /// `arg` is what SQLite's documentation, or [`private`], says for `op`.
+    /// `arg` is what SQLite's documentation, or [`connection_to_file`], says for `op`.
     pub(super) unsafe fn control(&mut self, op: i32, arg: *mut c_void) -> Code {
         match op {
             // SAFETY: the operation's argument, as the caller guarantees.
