@@ -3,8 +3,8 @@
 //! [`Set`]s of columns come from the Arrow C data interface ([`arrow`]) or from plain buffers;
 //! `densite_columns(handle)` is a set as a table. A [`Query`] returns rows as Arrow record batches,
 //! and `densite_query(handle, sql, …)` prepares it. A [`Batcher`] takes rows that were read already.
-//! [`changes`] run statements outside of the driver. The plan of an insert (`insert_plan.rs`) says in which
-//! order rows can be inserted. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
+//! [`changes`] run statements outside of the driver. The plan of an insert (`insert_plan.rs`) says in
+//! which order rows can be inserted. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
 //! `unsafe` is in four modules: `memory`, `arrow`, `confined` and `sink`.
 
 #![warn(missing_docs)]

@@ -3,8 +3,8 @@
 //! directory and watch or change single calls.
 //!
 //! The crates above this one write databases and logs only through these contracts. This crate also
-//! has [`wait`], the one place of pauses, [`memory`] in large pages, and descriptors that the children of this process do not share.
-//! Only these two modules use `unsafe`.
+//! has the one place of pauses ([`wait`]), [`memory`] in large pages, and descriptors that the children
+//! of this process do not share. Only the last two use `unsafe`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

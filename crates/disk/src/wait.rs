@@ -2,9 +2,8 @@
 //!
 //! Who holds a lock does not say when it will release it, so a waiter tries again and again: at
 //! first after microseconds, because most locks are held that long, and later after an eighth of
-//! the time waited, so that it notices the release late by an eighth at most. Every pause of this
-//! workspace goes through this module, so that a test can skip its time
-//! ([`skip_pauses`]).
+//! the time waited, so that it notices the release late by an eighth at most. All threads of the
+//! project pause here, so that a test can skip the time ([`skip_pauses`]).
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};

@@ -2,8 +2,8 @@
 //!
 //! A lock of the log is held for one write and one sync, but longer by a process that is stopped or
 //! whose disk hangs. So every wait is bounded, and its caller is asked whether to keep waiting. A
-//! blocking system call cannot be cancelled. So a rarely held lock is polled. For locks that processes take in turns,
-//! a thread makes the blocking call (`blocking_lock.rs`).
+//! blocking system call cannot be cancelled. So a rarely held lock is polled. For locks that processes
+//! take in turns, a thread makes the blocking call (`blocking_lock.rs`).
 
 use crate::{Error, Result};
 use densite_disk::wait::{Deadline, Retry};

@@ -176,10 +176,10 @@ impl Connection {
         Ok(Duration::from_millis(u64::try_from(ms).unwrap_or(0)))
     }
 
-    /// Does nothing.
+    /// For functions that wait within a statement: whether to go on. Reads nothing.
     ///
     /// # Errors
-    /// INTERRUPT if the connection was interrupted; for functions that wait within a statement.
+    /// INTERRUPT if the connection was interrupted.
     pub fn check_interrupt(&self) -> Result<()> {
         self.query_i64("SELECT 1").map(drop)
     }

@@ -44,34 +44,51 @@ fn relative(file: &Path) -> String {
     path.display().to_string()
 }
 
-/// Whether the file itself is there only for tests.
-fn is_test(file: &Path) -> bool {
-    file.ends_with("tests.rs") || file.iter().any(|part| part == "tests")
+/// Whether a file, by its name from the root, is there only for tests.
+fn is_test(name: &str) -> bool {
+    name.ends_with("/tests.rs") || name.contains("/tests/")
+}
+
+/// What a source names and only another file is allowed to.
+fn forbidden(name: &str, source: &Source) -> Vec<String> {
+    let used = source.uses.iter().map(|(path, _)| path);
+    let used = used.chain(&source.paths);
+    let is_elsewhere = |path: &&Vec<String>| {
+        let mut only = ONLY_IN.iter();
+        only.any(|(what, place)| name != *place && path.windows(what.len()).any(|w| w == *what))
+    };
+    let found = used.filter(is_elsewhere);
+    found
+        .map(|path| format!("{name}: {}", path.join("::")))
+        .collect()
+}
+
+#[test]
+fn a_pause_elsewhere_is_found() {
+    for text in [
+        "fn f() { std::thread::sleep(TIME); }",
+        "use std::thread; fn f() { if x { thread::sleep(TIME); } }",
+        "use std::thread::{self, sleep}; fn f() { sleep(TIME); }",
+    ] {
+        let source = Source::of(text).expect("Rust");
+        assert_eq!(forbidden("crates/x/src/a.rs", &source).len(), 1, "{text}");
+        assert!(forbidden("crates/disk/src/wait.rs", &source).is_empty());
+    }
+    let other = "#[cfg(test)] mod tests { fn f() { std::thread::sleep(TIME); } }";
+    let source = Source::of(other).expect("Rust");
+    assert!(forbidden("crates/x/src/a.rs", &source).is_empty());
 }
 
 #[test]
 fn each_pause_goes_through_one_module() {
     let sources = sources();
-    assert!(sources.len() > 500, "{}", sources.len());
-    let mut wrong = Vec::new();
-    for file in sources.iter().filter(|file| !is_test(file)) {
-        let source = Source::read(file);
-        let name = relative(file);
-        let used = source
-            .uses
-            .iter()
-            .map(|(path, _)| path)
-            .chain(&source.paths);
-        for path in used {
-            for (what, allowed) in ONLY_IN {
-                let is_named =
-                    path.len() >= what.len() && path.windows(what.len()).any(|w| w == what);
-                if is_named && name != allowed {
-                    wrong.push(format!("{name}: {}", path.join("::")));
-                }
-            }
-        }
-    }
+    let files = sources.iter().map(|file| (relative(file), file));
+    let files: Vec<_> = files.filter(|(name, _)| !is_test(name)).collect();
+    assert!(files.len() > 500, "{}", files.len());
+    let wrong = files
+        .iter()
+        .flat_map(|(name, file)| forbidden(name, &Source::read(file)));
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "use densite_disk::wait: {wrong:#?}");
 }
 
