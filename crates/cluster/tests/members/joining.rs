@@ -168,6 +168,28 @@ fn a_member_that_left_is_an_ordinary_database() {
     assert!(said.contains("no member"), "{said}");
 }
 
+/// A member is at work until the worker's next round. Here the database has left between the two,
+/// as it does where the stream says so before the database is committed.
+#[test]
+fn a_wait_after_leaving_hears_nothing_of_the_member() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    let b = cluster.copy(&a, "b");
+    ingest(&b, "vote", "");
+    settle(&[&a, &b]);
+    let leaving = rusqlite::Connection::open(cluster.path("b")).expect("opens");
+    leaving
+        .execute_batch("BEGIN IMMEDIATE; UPDATE densite_applied SET stream = NULL, stream_message = 0, stream_mark = 0, stream_row = 0; DROP TABLE densite_member")
+        .expect("the worker has to wait");
+    one::<String>(&a, r#"SELECT densite_leave('{"member": "b"}')"#);
+    b.execute_batch("INSERT INTO vote_in VALUES (7, 7)")
+        .expect("a row");
+    wait_for_trouble(&b, "has left");
+    leaving.execute_batch("COMMIT").expect("it has left");
+    common::wait(&b);
+    assert_eq!(all(&b, "SELECT * FROM vote"), ["7|7"]);
+}
+
 #[test]
 fn what_stands_against_joining_is_listed() {
     let cluster = Cluster::new();

@@ -92,10 +92,14 @@ impl DatabaseLog {
             // Without a deadline the wait would not end.
             let lasting =
                 (applying.member().filter(|_| until.is_never())).and_then(|m| m.lasting_trouble());
+            let of_member = trouble.is_none() && lasting.is_some();
             let trouble = trouble.or_else(|| lasting.map(refused));
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
-                // The worker can have got this far before the error.
-                if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {
+                // The worker can have got this far before the error. A member that has left is at
+                // work until the worker's next round.
+                if let Ok(Some(now)) = Position::read(connection)
+                    && (now.seq >= seq || of_member && now.stream.is_none())
+                {
                     continue;
                 }
                 return Err(not_applied(error));
