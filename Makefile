@@ -137,7 +137,7 @@ demo: need-build
 
 remote-demo: need-build
 	@scripts/need.sh remote-demo
-	crates/testing/versitygw/setup.sh target/versitygw
+	lab/testing/versitygw/setup.sh target/versitygw
 	$(if $(filter 0,$(PEERS)),,bench/peers/setup.sh target/peers)
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) remote-demo $(if $(filter 0,$(PEERS)),--without-peers)
@@ -183,14 +183,14 @@ everyday-part: need-test
 	bench/everyday/run.sh target/bench-everyday bench/data/everyday-part --part --only flights
 
 s3-server: need-test
-	crates/testing/s3/setup.sh target/s3-server
+	lab/testing/s3/setup.sh target/s3-server
 
 # Without Go, the tests that need it are skipped.
 nats-server: need-test
-	crates/testing/nats/setup.sh target/nats-server || echo 'nats-server is missing, for the reason above: streams on a server are not tested' >&2
+	lab/testing/nats/setup.sh target/nats-server || echo 'nats-server is missing, for the reason above: streams on a server are not tested' >&2
 
 chroma: need-test
-	crates/cli/tests/chroma/setup.sh target/chroma-venvs
+	apps/cli/tests/chroma/setup.sh target/chroma-venvs
 
 python-test: need-test wheel
 	python/tests/run.sh target/release/libdensite.so target/wheels target/python-test
@@ -261,7 +261,7 @@ bench: need-build
 crash: FROM_HERE := PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_TRIES='$(TRIES)' DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so'
 crash: need-build ext
 	@scripts/need.sh crash
-	@crates/testing/versitygw/setup.sh target/versitygw || echo 'versitygw is missing, for the reason above: a second object store is not tested' >&2
+	@lab/testing/versitygw/setup.sh target/versitygw || echo 'versitygw is missing, for the reason above: a second object store is not tested' >&2
 	@$(MAKE) nats-server
 	$(FROM_HERE) python3 -m long --minutes '$(MINUTES)' --seed '$(SEED)' --only '$(ONLY)' --command target/release/densite --dir target/crash -- cargo test --release --workspace --locked
 

@@ -5,7 +5,7 @@ usage: scripts/cargo-test.py [quick|all|core]
 
 - all: every test program (if nothing is given).
 - quick: without the programs of ONLY_IN_ALL. Set DENSITE_EFFORT=quick, too.
-- core: only the unit tests of CORE, and the house rules.
+- core: only the unit tests of `core` and the log, and the house rules.
 
 `cargo test` runs one program after the other, and many wait most of the time, for servers, locks
 and processes: cores are idle. Here as many programs run as there are cores, with two threads each,
@@ -25,14 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 ONLY_IN_ALL = {
     "bench: tests/everyday.rs",
     "bench: tests/ingest.rs",
-    "crates/ingest: tests/peak.rs",
-    "crates/ingest: tests/writer_peak.rs",
-    "crates/tools: tests/same_size.rs",
+    "features/ingest: tests/peak.rs",
+    "features/ingest: tests/writer_peak.rs",
+    "features/tools: tests/same_size.rs",
     "tests: tests/hosts.rs",
 }
-# What reads and writes pages and the log.
-CORE = ["disk", "log", "sqlite", "sqlite-format", "store", "typed", "vfs"]
-
 # With more threads in all, tests that measure time fail now and then.
 THREADS = 2
 
@@ -91,6 +88,12 @@ def run(program: tuple[str, str, str]) -> bool:
     return done.returncode == 0
 
 
+def is_of_core(program: str) -> bool:
+    return program in ("features/log: src/lib.rs", "tests: tests/house/main.rs") or (
+        program.startswith("core/") and program.endswith(": src/lib.rs")
+    )
+
+
 def main() -> None:
     which = sys.argv[1] if len(sys.argv) > 1 else "all"
     if which not in ("all", "quick", "core"):
@@ -99,8 +102,7 @@ def main() -> None:
     if which == "quick":
         programs = [program for program in programs if program[0] not in ONLY_IN_ALL]
     if which == "core":
-        wanted = {f"crates/{name}: src/lib.rs" for name in CORE} | {"tests: tests/house/main.rs"}
-        programs = [program for program in programs if program[0] in wanted]
+        programs = [program for program in programs if is_of_core(program[0])]
     programs.sort(key=tests, reverse=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         good = list(pool.map(run, programs))

@@ -25,7 +25,7 @@ options.add_argument("--only", default="", help="measures whose names have this 
 options.add_argument("--dir", help="where databases and the server's files are made; the system's folder for such things otherwise")
 options.add_argument("--save", help="the folder whose results/ gets what was measured")
 options.add_argument("--command", default="target/release/densite")
-options.add_argument("--server", default="target/nats-server/bin/nats-server", help="crates/testing/nats/setup.sh builds it")
+options.add_argument("--server", default="target/nats-server/bin/nats-server", help="lab/testing/nats/setup.sh builds it")
 options.add_argument("--child", help=argparse.SUPPRESS)
 options = options.parse_args()
 

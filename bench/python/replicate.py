@@ -2,7 +2,7 @@
 
     bench/python/run.sh target/release/libdensite.so target/bench-python replicate.py [--seconds N] [--rounds N] [--only WORD] [--dir DIR] [--save bench]
 
-The bucket is moto's server (crates/testing/s3/setup.sh installs it) behind a proxy that counts. Each figure stands beside that of Litestream where it was measured.
+The bucket is moto's server (lab/testing/s3/setup.sh installs it) behind a proxy that counts. Each figure stands beside that of Litestream where it was measured.
 """
 
 import argparse

@@ -43,7 +43,7 @@ fn seeds() -> Seeds {
             (
                 $name,
                 include_bytes!(concat!(
-                    "../../crates/tools/tests/chroma/pickles/",
+                    "../../features/tools/tests/chroma/pickles/",
                     $name,
                     ".pickle"
                 ))

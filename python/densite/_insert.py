@@ -38,7 +38,7 @@ class _Key(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The target, as ``densite_insert_plan`` describes it (crates/bulk/src/insert_plan.rs)."""
+    """The target, as ``densite_insert_plan`` describes it (features/bulk/src/insert_plan.rs)."""
 
     name: str
     columns: List[str]

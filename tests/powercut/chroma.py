@@ -1,5 +1,5 @@
 """The command works on a directory of Chroma release 1.5: its database, and the files of an index
-that a vacuum reads. `crates/tools/tests/chroma` tests directories of all releases.
+that a vacuum reads. `features/tools/tests/chroma` tests directories of all releases.
 """
 
 import os

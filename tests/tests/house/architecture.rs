@@ -1,11 +1,8 @@
 //! Everything that ARCHITECTURE.md names exists: files, folders, and the functions of its paths
 //! through the code.
 
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::crates::{FOLDERS, root, rust_files};
+use std::path::PathBuf;
 
 /// The document with white space reduced to single blanks, so that names are not split by lines.
 fn document() -> String {
@@ -20,20 +17,11 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 
 /// All sources of the crates, with their paths.
 fn sources() -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join("crates")];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                let text = std::fs::read_to_string(&path).expect("a source");
-                found.push((path, text));
-            }
-        }
-    }
-    found
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a source");
+        (path, text)
+    };
+    rust_files(FOLDERS).into_iter().map(read).collect()
 }
 
 /// Whether a source contains this text, not followed by a letter.
@@ -82,7 +70,10 @@ fn function(quoted: &str) -> Option<(Option<&str>, &str)> {
 fn files_that_are_named_exist() {
     let document = document();
     let mut missing: Vec<&str> = quoted(&document)
-        .filter(|path| path.starts_with("crates/") || path.starts_with("tests/"))
+        .filter(|path| {
+            let top = path.split_once('/').map(|(top, _)| top);
+            top.is_some_and(|top| top == "tests" || FOLDERS.contains(&top))
+        })
         .filter(|path| !root().join(path).exists())
         .collect();
     missing.dedup();

@@ -1,12 +1,9 @@
 //! Each relative link of a document leads to an existing file. If it names an anchor, that heading
 //! exists too. Anchors are computed in the way of GitHub.
 
+use crate::crates::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// The Markdown files below a folder of the repository, without folders of installed, built or
 /// measured files.

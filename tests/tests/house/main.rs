@@ -2,6 +2,7 @@
 //! cycles.
 
 mod architecture;
+mod crates;
 mod links;
 mod modules;
 mod packages;

@@ -5,6 +5,7 @@
 //! stands above what is in the folder: what these files use of each other does not count there.
 //! Tests do not count.
 
+use crate::crates::{all_crates, root};
 use crate::source::{Path, Source};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -13,18 +14,11 @@ type Module = Vec<String>;
 
 /// The folders of sources, by their names from the root: those of crates, benchmarks, tests.
 fn folders() -> Vec<(String, PathBuf)> {
-    let root = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let crates = std::fs::read_dir(root.join("crates")).expect("the crates");
-    let crates = crates.map(|entry| entry.expect("a crate").file_name());
-    let mut packages: Vec<String> = crates
-        .map(|name| format!("crates/{}", name.to_string_lossy()))
-        .chain(["bench", "fuzz", "tests"].map(str::to_owned))
-        .collect();
-    packages.sort();
+    let others = ["bench", "fuzz", "tests"].map(str::to_owned);
     let mut found = Vec::new();
-    for package in packages {
+    for package in all_crates().chain(others) {
         for part in ["src", "tests"] {
-            let folder = root.join(&package).join(part);
+            let folder = root().join(&package).join(part);
             if folder.is_dir() {
                 programs(&format!("{package}/{part}"), &folder, &mut found);
             }

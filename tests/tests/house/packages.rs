@@ -1,11 +1,7 @@
 //! What makes packages names files, targets and versions that exist. No container engine and no
 //! workflow runs in the tests, so a wrong name would be found only at a release.
 
-use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
+use crate::crates::{FOLDERS, crates, root};
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
@@ -132,12 +128,9 @@ fn all_parts_have_one_version() {
     assert!(read("CHANGELOG.md").contains(&format!("\n## {version}")));
 }
 
-/// Compressed databases and nothing else: no log, no other machines, no command.
-const CORE: [&str; 6] = ["disk", "sqlite", "sqlite-format", "store", "typed", "vfs"];
-
-/// The packages of the project that a crate always uses.
-fn used(name: &str) -> Vec<String> {
-    let manifest = read(&format!("crates/{name}/Cargo.toml"));
+/// The packages of the project that a crate always uses, by their names.
+fn used(path: &str) -> Vec<String> {
+    let manifest = read(&format!("{path}/Cargo.toml"));
     let (_, rest) = manifest
         .split_once("\n[dependencies]\n")
         .unwrap_or_default();
@@ -149,14 +142,26 @@ fn used(name: &str) -> Vec<String> {
         .collect()
 }
 
+/// What a crate uses and none of these folders has.
+fn foreign(path: &str, folders: &[&str]) -> Vec<String> {
+    let found = used(path).into_iter();
+    let is_there = |name: &String| {
+        let mut paths = folders.iter().map(|folder| format!("{folder}/{name}"));
+        paths.any(|path| root().join(path).is_dir())
+    };
+    found.filter(|name| !is_there(name)).collect()
+}
+
+/// Compressed databases use no log, no other machines and no command; no feature uses a command.
 #[test]
-fn the_core_uses_no_other_part() {
-    for name in CORE {
-        for other in used(name) {
-            assert!(CORE.contains(&other.as_str()), "{name} uses {other}");
+fn the_folders_stand_one_on_another() {
+    for at in 0..FOLDERS.len() - 1 {
+        for path in crates(FOLDERS[at]) {
+            let found = foreign(&path, &FOLDERS[..=at]);
+            assert!(found.is_empty(), "{path} uses {found:?}");
         }
     }
     // The check sees what a crate uses.
-    assert!(used("vfs").contains(&"store".to_owned()));
-    assert!(used("tools").contains(&"cluster".to_owned()));
+    assert!(used("core/vfs").contains(&"store".to_owned()));
+    assert!(foreign("features/tools", &["core"]).contains(&"cluster".to_owned()));
 }

@@ -1,11 +1,8 @@
 //! Tests and files that the documents name exist, so that a promise never rests on a name alone.
 
+use crate::crates::{FOLDERS, all_crates, root, rust_files};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
 
 /// The documents of the project: those in its root, and all below these folders.
 fn documents() -> Vec<PathBuf> {
@@ -186,19 +183,12 @@ fn a_promise_without_tests_is_reported() {
 /// the test.
 #[test]
 fn every_abbreviated_test_name_exists() {
-    let mut sources = Vec::new();
-    let mut folders = ["crates", "tests", "fuzz"].map(|f| root().join(f)).to_vec();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                let source = std::fs::read_to_string(&path).expect("a source");
-                sources.push((path, source));
-            }
-        }
-    }
+    let files = rust_files(FOLDERS.into_iter().chain(["tests", "fuzz"]));
+    let read = |path: PathBuf| {
+        let source = std::fs::read_to_string(&path).expect("a source");
+        (path, source)
+    };
+    let sources: Vec<(PathBuf, String)> = files.into_iter().map(read).collect();
     let mut missing = BTreeSet::new();
     for document in documents() {
         let text = text(&document);
@@ -248,15 +238,13 @@ fn every_named_file_exists() {
 fn every_crate_is_described() {
     let document = text(Path::new("ARCHITECTURE.md"));
     let mut wrong = BTreeSet::new();
-    for entry in std::fs::read_dir(root().join("crates")).expect("the rooms") {
-        let room = entry.expect("an entry").file_name();
-        let room = room.to_string_lossy();
-        let mark = format!("| `crates/{room}` | ");
+    for room in all_crates() {
+        let mark = format!("| `{room}` | ");
         let Some(row) = document.lines().find(|l| l.starts_with(&mark)) else {
             wrong.insert(format!("{room} has no row"));
             continue;
         };
-        let source = std::fs::read_to_string(root().join(format!("crates/{room}/src/lib.rs")));
+        let source = std::fs::read_to_string(root().join(format!("{room}/src/lib.rs")));
         let forbids = source.is_ok_and(|s| s.contains("#![forbid(unsafe_code)]"));
         if row.contains("forbids `unsafe`") != forbids {
             wrong.insert(format!("{room} and its row disagree on unsafe code"));

@@ -1,42 +1,20 @@
 //! Pauses and deadlines have one mechanism, `densite_disk::wait`, and the busy timeout of a connection
 //! one reader, so that each wait ends and backs off in the same way.
 
+use crate::crates::{crates, root, rust_files};
 use crate::source::Source;
 use std::path::{Path, PathBuf};
 
 /// What only this file of the workspace may name.
 const ONLY_IN: [(&[&str], &str); 2] = [
-    (&["thread", "sleep"], "crates/disk/src/wait.rs"),
+    (&["thread", "sleep"], "core/disk/src/wait.rs"),
     (&["thread", "sleep_ms"], ""),
 ];
 
-/// Crates that only tests use.
-const FOR_TESTS: [&str; 3] = ["testing", "sim-disk", "format-doc"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
 /// The sources of all crates that users run.
 fn sources() -> Vec<PathBuf> {
-    let crates = std::fs::read_dir(root().join("crates")).expect("a folder");
-    let names = crates.map(|entry| entry.expect("an entry").file_name());
-    let names = names.filter(|name| !FOR_TESTS.iter().any(|other| name == other));
-    let mut folders: Vec<PathBuf> = names
-        .map(|n| root().join("crates").join(n).join("src"))
-        .collect();
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten() {
-            let path = entry.expect("an entry").path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false if path.extension().is_some_and(|e| e == "rs") => found.push(path),
-                false => {}
-            }
-        }
-    }
-    found
+    let crates = ["core", "features", "apps"].into_iter().flat_map(crates);
+    rust_files(crates.map(|path| format!("{path}/src")))
 }
 
 fn relative(file: &Path) -> String {
@@ -71,12 +49,12 @@ fn a_pause_elsewhere_is_found() {
         "use std::thread::{self, sleep}; fn f() { sleep(TIME); }",
     ] {
         let source = Source::of(text).expect("Rust");
-        assert_eq!(forbidden("crates/x/src/a.rs", &source).len(), 1, "{text}");
-        assert!(forbidden("crates/disk/src/wait.rs", &source).is_empty());
+        assert_eq!(forbidden("core/x/src/a.rs", &source).len(), 1, "{text}");
+        assert!(forbidden("core/disk/src/wait.rs", &source).is_empty());
     }
     let other = "#[cfg(test)] mod tests { fn f() { std::thread::sleep(TIME); } }";
     let source = Source::of(other).expect("Rust");
-    assert!(forbidden("crates/x/src/a.rs", &source).is_empty());
+    assert!(forbidden("core/x/src/a.rs", &source).is_empty());
 }
 
 #[test]
@@ -104,5 +82,5 @@ fn one_function_reads_the_busy_timeout() {
         .filter(|f| reads(f))
         .map(|f| relative(f))
         .collect();
-    assert_eq!(readers, ["crates/sqlite/src/connection.rs"]);
+    assert_eq!(readers, ["core/sqlite/src/connection.rs"]);
 }
