@@ -1,7 +1,7 @@
 //! Many small writes: rows that are durable in a log and move into their table later.
 
 use crate::insert::{OnConflict, Target, insert_columns, list};
-use crate::log::{ask, object, seq, to_sql, with_log};
+use crate::log_queries::{ask, object, seq, to_sql, with_log};
 use crate::set::Registered;
 use crate::transaction::{Transaction, alone};
 use crate::{Columns, Error, Result};

@@ -33,19 +33,19 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod batch;
-mod check;
 mod columns;
 mod convert;
 mod error;
 mod ingest;
 mod insert;
+mod inspect;
 mod keys;
-mod log;
+mod log_queries;
 mod missing_parent;
 mod nullable;
 mod open;
 mod query;
+mod record_batch;
 mod register;
 mod set;
 mod setting;
@@ -54,8 +54,6 @@ mod transaction;
 mod uri;
 mod vacuum;
 
-pub use batch::{Blobs, Column, RecordBatch, Texts, Values};
-pub use check::{check, check_with, info};
 pub use columns::Columns;
 pub use convert::{
     ConvertOptions, compress, compress_in_place, decompress, decompress_in_place, publish,
@@ -69,10 +67,12 @@ pub use densite_tools::{
 pub use error::{Error, Result};
 pub use ingest::{Ingest, IngestConflict, IngestOptions, OnFull, Reject, ingest};
 pub use insert::{InsertOptions, OnConflict, insert};
+pub use inspect::{check, check_with, info};
 pub use missing_parent::MissingParent;
 pub use nullable::Nullable;
 pub use open::{Codec, OpenOptions, open};
 pub use query::{QueryOptions, QueryResult, query};
+pub use record_batch::{Blobs, Column, RecordBatch, Texts, Values};
 pub use register::register;
 pub use rusqlite;
 pub use serde_json;

@@ -1,6 +1,6 @@
 //! Following a database's log.
 
-use crate::log::{ask, object, seq, to_sql, with_log};
+use crate::log_queries::{ask, object, seq, to_sql, with_log};
 use crate::transaction::alone;
 use crate::{Error, Result};
 use rusqlite::{Connection, params};

@@ -2,7 +2,7 @@
 //! syncs of the same size in the same process.
 
 use super::bare::{Rate, millis};
-use super::record::Kind;
+use super::record_pipe::Kind;
 use super::running::Running;
 use super::table::Shape;
 use super::writers::{Side, Write};
@@ -96,7 +96,7 @@ fn turn(job: &Write) -> Result<Turn> {
     let running = Running::start(job)?;
     running.written()?;
     let records = running.finish()?;
-    let p99 = |kind, of: fn(&super::record::Record) -> std::time::Duration| {
+    let p99 = |kind, of: fn(&super::record_pipe::Record) -> std::time::Duration| {
         let times = records
             .iter()
             .filter(|r| r.kind == kind)

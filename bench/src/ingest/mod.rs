@@ -11,7 +11,7 @@ mod constant;
 mod latency;
 mod plot;
 mod prune;
-mod record;
+mod record_pipe;
 mod recovered;
 mod running;
 mod single;

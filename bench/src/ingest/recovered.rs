@@ -10,7 +10,7 @@ use std::sync::Arc;
 use densite_disk::RealDir;
 use densite_log::{Log, LogId, Options, Value};
 
-use super::record::{Kind, Record};
+use super::record_pipe::{Kind, Record};
 use super::table::{EACH, key};
 use super::watch::beside;
 use super::writers::Write;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::record::{Kind, Record};
+use super::record_pipe::{Kind, Record};
 use super::writers::Write;
 use crate::result::{About as _, Failure, Result};
 

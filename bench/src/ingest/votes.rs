@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::bare::{Rate, millis};
 use super::plot::{self, Panel, Series};
-use super::record::{Kind, Record};
+use super::record_pipe::{Kind, Record};
 use super::running::Running;
 use super::table::Shape;
 use super::writers::{Side, Write};

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use rusqlite::Connection;
 
 use super::bare::Bare;
-use super::record::{Kind, Pipe, Record, RecordSender};
+use super::record_pipe::{Kind, Pipe, Record, RecordSender};
 use super::table::{EACH, FIRST, Rows, Shape};
 use crate::connect::{self, Vfs};
 use crate::result::{About as _, Failure, Result};

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use super::demo_table;
 use super::peers::{self, Place, mib};
 use super::reader::{Program, Reader, Server};
 use super::servers::Servers;
 use super::site::{make_older, orders, publish, size};
 use super::steps::{INDEXED, LOOKUP, Step, steps};
-use super::table;
 use crate::connect::{Vfs, sibling};
 use crate::folder::clear;
 use crate::result::{About as _, Failure, Result};
@@ -91,7 +91,7 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     for reader in ours(&servers, &plain, &published)? {
         rows.push(servers.measure(&reader, &shown, orders)?);
     }
-    if let Some(failed) = table::unfinished(&steps, &rows).first() {
+    if let Some(failed) = demo_table::unfinished(&steps, &rows).first() {
         return Err(Failure(failed.clone()));
     }
     let mut remarks = Vec::new();
@@ -106,13 +106,13 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     clear(&dir)?;
 
     let title = "TPC-H, scale factor 0.1";
-    println!("\n{}\n", table::table(title, &steps, &rows));
-    remarks.extend(table::unfinished(&steps, &rows));
+    println!("\n{}\n", demo_table::table(title, &steps, &rows));
+    remarks.extend(demo_table::unfinished(&steps, &rows));
     for remark in remarks {
         println!("{remark}");
     }
     println!("The servers are stopped, and their files are removed.");
-    let wrong = table::wrong(&steps, &expected, &rows);
+    let wrong = demo_table::wrong(&steps, &expected, &rows);
     if !wrong.is_empty() {
         return Err(Failure(format!("wrong answers: {}", wrong.join("; "))));
     }

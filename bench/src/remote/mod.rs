@@ -3,13 +3,13 @@
 //! Counts are exact and the same in each run.
 
 mod demo;
+mod demo_table;
 mod job;
 mod peers;
 mod reader;
 mod servers;
 mod site;
 mod steps;
-mod table;
 mod talk;
 
 use std::collections::BTreeMap;

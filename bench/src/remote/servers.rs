@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use densite_testing::{FaultProxy, Nginx, Versitygw};
 
 use super::LINE;
+use super::demo_table::Row;
 use super::reader::{Reader, Server};
 use super::steps::Step;
-use super::table::Row;
 use crate::result::{About as _, Failure, Result};
 
 /// Variables of a process.

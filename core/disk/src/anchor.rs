@@ -5,7 +5,7 @@
 //! device and inode are those of the intended file. A new file is changed only through its own
 //! descriptor ([`RealFile`]).
 
-use crate::name::check_name;
+use crate::file_name::check_name;
 use crate::real::{RealFile, failed};
 use crate::rights::Rights;
 use crate::{Error, ErrorKind, Op, Result};

@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::apart::Apart;
-use crate::name::check_name;
+use crate::file_name::check_name;
 use crate::number;
 use crate::rights::Rights;
 use rustix::fs::{AtFlags, Mode, OFlags, statat};

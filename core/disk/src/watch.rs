@@ -5,7 +5,7 @@
 //! a waiting caller must also poll now and then.
 
 use crate::error::Op;
-use crate::name::check_name;
+use crate::file_name::check_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -2,9 +2,9 @@
 
 mod blob;
 mod closed;
+mod counters;
 mod files;
 mod running;
-mod status;
 
 use crate::api::{Api, c_string};
 use crate::ffi::Db;

@@ -31,12 +31,12 @@ mod owned;
 mod panic;
 mod preupdate;
 mod process;
-mod query;
+mod query_row;
 mod quoted;
 mod registration;
 pub mod routines;
 mod statement;
-mod table;
+mod table_function;
 mod value;
 mod vfs;
 mod vtab;
@@ -66,7 +66,7 @@ pub use process::PerProcess;
 pub use quoted::quoted;
 pub use registration::Registration;
 pub use statement::Statement;
-pub use table::create_table_function;
+pub use table_function::create_table_function;
 pub use value::{Value, ValueRef};
 pub use vfs::{
     Above, Opened, Registered, Vfs, VfsFile, file_of, make_default, register_vfs, registered,

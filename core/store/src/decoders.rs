@@ -8,12 +8,12 @@
 use crate::format::header::Header;
 use crate::format::record::{RECORD_LEN, Record};
 use crate::format::slot::{Slot, choose};
-use crate::format::table::Part;
+use crate::format::space_table::Part;
 use crate::format::tip::Tip;
 use crate::format::trailer::{RootSection, Trailer, payload_len};
 use crate::map::node::Node;
 use crate::space::Space;
-use crate::space::table::{decode_chunk, decode_index, encode_index};
+use crate::space::chunk_tree::{decode_chunk, decode_index, encode_index};
 use crate::state::State;
 
 /// A decoded structure.

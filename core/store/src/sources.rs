@@ -1,7 +1,7 @@
 //! The sources to read the page map and the space table.
 
 use crate::map::tree;
-use crate::space::table;
+use crate::space::chunk_tree;
 use densite_disk::File;
 
 /// A file, and the sources of its map and its table.
@@ -11,5 +11,5 @@ pub(crate) struct Sources<'a> {
     /// Nodes of the page map.
     pub(crate) map: tree::Source<'a>,
     /// Chunks of the space table.
-    pub(crate) table: table::Source<'a>,
+    pub(crate) table: chunk_tree::Source<'a>,
 }

@@ -8,15 +8,15 @@
 //! a chunk that is not in memory (`resident`), only changes are known, and it counts as full.
 
 use crate::format::entry::Entry;
-use crate::format::table::{CHUNK_UNITS, Table};
+use crate::format::space_table::{CHUNK_UNITS, Table};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 mod age;
+pub(crate) mod chunk_tree;
 mod lanes;
 mod resident;
 mod reuse;
-pub(crate) mod table;
 
 pub(crate) use lanes::{Lane, Lanes};
 use resident::Chunk;

@@ -16,6 +16,7 @@ mod bits;
 mod build;
 mod change;
 mod chunk;
+mod columns_table;
 mod confined;
 mod error;
 mod filling;
@@ -34,7 +35,6 @@ mod rows;
 mod set;
 pub mod sets;
 mod sink;
-mod table;
 pub mod text;
 mod values;
 
@@ -61,7 +61,7 @@ use densite_sqlite::Connection;
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
-    table::create(connection)?;
+    columns_table::create(connection)?;
     sink::create(connection)?;
     queries::create(connection)?;
     change::create(connection)?;

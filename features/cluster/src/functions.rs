@@ -3,7 +3,7 @@
 use super::joining;
 use super::leaving;
 use super::reach::reach;
-use super::schema;
+use super::schema_change;
 use super::trimming;
 use crate::member::message::Body;
 use crate::member::sent;
@@ -30,7 +30,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     })?;
     let own = Arc::clone(session);
     create_function(connection, "densite_schema", 1, flags, move |c, given| {
-        schema::change(&own, c, given)
+        schema_change::change(&own, c, given)
     })?;
     let own = Arc::clone(session);
     create_function(

@@ -16,16 +16,16 @@ mod catching_up;
 mod chosen;
 mod demands;
 mod functions;
+mod join_options;
 mod joining;
 mod leaving;
 mod member;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod messages;
-mod options;
 mod reach;
 mod reached;
-mod schema;
+mod schema_change;
 mod trimming;
 mod wait;
 mod words;

@@ -4,7 +4,7 @@
 //! adds offset, sequence number and chain, and writes the payload from this memory. Reads of rows
 //! that are not appended yet share the same memory.
 
-use crate::format::record::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
+use crate::format::record_header::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
 use crate::op::Op;
 use crate::rows::{Payload, Rows, RowsBuilder, TEXTUAL, Value, encode_row, is_textual, room_for};
 use crate::table::Table;

@@ -13,7 +13,7 @@
 mod apply_request;
 mod batch;
 mod blocking_lock;
-mod check;
+mod check_report;
 mod decisions;
 mod encoded;
 mod end_word;
@@ -61,7 +61,7 @@ mod writer;
 
 pub use apply_request::ApplyRequest;
 pub use batch::Batch;
-pub use check::{CheckReport, Problem, check};
+pub use check_report::{CheckReport, Problem, check};
 pub use encoded::EncodedBatch;
 pub use error::{Error, Result};
 pub use files::LogDir;

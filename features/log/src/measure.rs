@@ -5,7 +5,7 @@
 //! the segment exists.
 
 use crate::files::{Files, Segment, segment_name};
-use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::record_header::{Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::{Error, Result, Seq};

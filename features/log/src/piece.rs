@@ -16,7 +16,7 @@
 //! ```
 
 use crate::encoded::{EncodedBatch, decoded};
-use crate::format::record::{MAX_PAYLOAD, MAX_ROWS};
+use crate::format::record_header::{MAX_PAYLOAD, MAX_ROWS};
 use crate::op::Op;
 use crate::rows::{Payload, Rows};
 use crate::table::Table;

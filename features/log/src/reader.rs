@@ -2,7 +2,7 @@
 
 use crate::encoded::decoded;
 use crate::files::{Segment, damaged, segment_name};
-use crate::format::record::{Kind, RecordHeader};
+use crate::format::record_header::{Kind, RecordHeader};
 use crate::op::Op;
 use crate::rows::{Payload, Rows};
 use crate::scan::{Peek, Walk};

@@ -15,7 +15,7 @@
 //!     12     8  first_seq  number of its first row
 //! ```
 
-use crate::format::record::{ENDS, MAX_ROWS};
+use crate::format::record_header::{ENDS, MAX_ROWS};
 use crate::op::Op;
 use crate::reader::Record;
 use crate::rows::{Payload, Rows};

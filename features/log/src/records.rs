@@ -1,7 +1,7 @@
 //! The records of a group of transactions, as they are written to a segment.
 
 use crate::Result;
-use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
+use crate::format::record_header::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::txn::{Appended, Txn};
 use crate::write_plan::Pieces;

@@ -9,7 +9,7 @@
 
 use crate::end_word::find_word;
 use crate::files::{Files, damaged, no_state, segment_name};
-use crate::format::record::RECORD_LEN;
+use crate::format::record_header::RECORD_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::free_segment::blank;

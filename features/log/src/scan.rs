@@ -3,8 +3,8 @@
 use crate::Result;
 use crate::encoded::room;
 use crate::files::Segment;
-use crate::format::record::{MAX_PAYLOAD, RECORD_LEN, RecordHeader};
-use crate::format::{DATA_OFF, SEGMENT_MAX, record};
+use crate::format::record_header::{MAX_PAYLOAD, RECORD_LEN, RecordHeader};
+use crate::format::{DATA_OFF, SEGMENT_MAX, record_header};
 use densite_disk::File;
 use densite_disk::hash::xxh3_64;
 
@@ -170,7 +170,7 @@ impl Walk {
                 return Ok(false);
             };
             for (i, window) in bytes.windows(RECORD_LEN).enumerate().step_by(8) {
-                if !window.starts_with(record::MAGIC) {
+                if !window.starts_with(record_header::MAGIC) {
                     continue;
                 }
                 let header = RecordHeader::decode(window, self.salt, at + i as u64);

@@ -2,7 +2,7 @@
 
 use crate::batch::Batch;
 use crate::encoded::EncodedBatch;
-use crate::format::record::MAX_PAYLOAD;
+use crate::format::record_header::MAX_PAYLOAD;
 use crate::{Error, Result, Seq};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::error::{Error, Problem, Result};
 use crate::location::{Location, shown, trimmed};
 use crate::object::Object;
-use crate::options::Options;
+use crate::remote_options::RemoteOptions;
 use futures_util::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{
@@ -47,7 +47,7 @@ impl Bucket {
     ///
     /// # Errors
     /// [`Problem::Url`], and those of certificates and settings.
-    pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
+    pub fn open(client: &'static Client, url: &str, options: &RemoteOptions) -> Result<Bucket> {
         let url = trimmed(url);
         if !matches!(Location::prefix(url)?, Location::Bucket { .. }) {
             let why = "a replica is in s3://BUCKET/PREFIX or in a directory, not on a web server";
@@ -60,7 +60,7 @@ impl Bucket {
     ///
     /// # Errors
     /// As [`Bucket::open`].
-    pub fn to_read(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
+    pub fn to_read(client: &'static Client, url: &str, options: &RemoteOptions) -> Result<Bucket> {
         let url = trimmed(url);
         let location = Location::prefix(url)?;
         let is_web = matches!(location, Location::Web(_));

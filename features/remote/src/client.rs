@@ -2,8 +2,8 @@
 
 use crate::counters::Counters;
 use crate::error::Result;
-use crate::options::Options;
 use crate::remote::{Part, Remote};
+use crate::remote_options::RemoteOptions;
 use crate::transport::Transport;
 use densite_disk::sync::Mutex;
 use std::sync::{Arc, Weak};
@@ -25,7 +25,7 @@ impl Client {
     ///
     /// # Errors
     /// See [`Problem`](crate::Problem).
-    pub fn open(&'static self, url: &str, options: &Options) -> Result<Arc<Remote>> {
+    pub fn open(&'static self, url: &str, options: &RemoteOptions) -> Result<Arc<Remote>> {
         Remote::open(&self.transport, url, options, Part::Beginning)
             .map(|opened| self.share(opened))
     }
@@ -37,7 +37,7 @@ impl Client {
     pub fn open_end(
         &'static self,
         url: &str,
-        options: &Options,
+        options: &RemoteOptions,
         len: u64,
         end: u64,
     ) -> Result<Arc<Remote>> {

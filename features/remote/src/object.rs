@@ -7,8 +7,8 @@ use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
 use crate::flight::Flight;
 use crate::location::{Location, shown};
-use crate::options::Options;
 use crate::pace::Pace;
+use crate::remote_options::RemoteOptions;
 use crate::service::{Service, deepest, find};
 use crate::thread::{GRACE, Thread};
 use crate::transport::Transport;
@@ -47,7 +47,7 @@ impl Object {
     pub(crate) fn new(
         transport: &'static Transport,
         url: &str,
-        options: &Options,
+        options: &RemoteOptions,
     ) -> Result<Object> {
         Object::at(transport, url, Location::parse(url)?, options)
     }
@@ -60,7 +60,7 @@ impl Object {
         transport: &'static Transport,
         url: &str,
         location: Location,
-        options: &Options,
+        options: &RemoteOptions,
     ) -> Result<Object> {
         let counting = Arc::new(Counting::default());
         let failed = |problem| Error::new(shown(url), problem);

@@ -7,8 +7,8 @@ use crate::disk_cache::DiskCache;
 use crate::error::{Problem, Result};
 use crate::flight::Flight;
 use crate::object::Object;
-use crate::options::Options;
 use crate::plan::{MOST, Plan};
+use crate::remote_options::RemoteOptions;
 use crate::transport::Transport;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
@@ -34,7 +34,7 @@ pub(crate) enum Part {
 pub struct Remote {
     /// The whole URL, which can have secrets.
     full_url: String,
-    options: Options,
+    options: RemoteOptions,
     object: Arc<Object>,
     version: Version,
     cache: Arc<Cache>,
@@ -48,7 +48,7 @@ impl Remote {
     pub(crate) fn open(
         transport: &'static Transport,
         url: &str,
-        options: &Options,
+        options: &RemoteOptions,
         part: Part,
     ) -> Result<Remote> {
         let object = Object::new(transport, url, options)?;

@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::error::{Error, Problem, Result};
 use crate::location::{Location, shown};
 use crate::object::Object;
-use crate::options::Options;
+use crate::remote_options::RemoteOptions;
 use densite_disk::File;
 use object_store::{ObjectStoreExt as _, WriteMultipart};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub fn upload(
     client: &'static Client,
     file: &dyn File,
     url: &str,
-    options: &Options,
+    options: &RemoteOptions,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<()> {
     send(client, file, url, options, progress).map_err(Error::of_write)
@@ -41,7 +41,7 @@ fn send(
     client: &'static Client,
     file: &dyn File,
     url: &str,
-    options: &Options,
+    options: &RemoteOptions,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<()> {
     if !matches!(Location::parse(url)?, Location::Bucket { .. }) {

@@ -5,7 +5,7 @@
 
 use crate::error::Problem;
 use crate::location::Location;
-use crate::options::Options;
+use crate::remote_options::RemoteOptions;
 use crate::service::deepest;
 use crate::tls;
 use densite_disk::sync::Mutex;
@@ -60,7 +60,7 @@ impl WebClients {
     pub(crate) fn of(
         &self,
         location: &Location,
-        options: &Options,
+        options: &RemoteOptions,
     ) -> Result<reqwest::Client, Problem> {
         let is_plain = matches!(location, Location::Web(url) if url.scheme() == "http");
         let named = CERTIFICATES.iter().filter_map(std::env::var_os);
@@ -101,7 +101,7 @@ fn stamps(path: &Path) -> Vec<Stamp> {
 }
 
 /// A client that trusts the certificates of these options.
-fn web_client(is_plain: bool, options: &Options) -> Result<reqwest::Client, Problem> {
+fn web_client(is_plain: bool, options: &RemoteOptions) -> Result<reqwest::Client, Problem> {
     let tls = tls::config(options.ca_file.as_deref(), !is_plain)?;
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)

@@ -1,6 +1,6 @@
 //! Reading a file of nginx, and what each failure is told as.
 
-use densite_remote::{Bucket, Client, Error, Options, Problem, Remote};
+use densite_remote::{Bucket, Client, Error, Problem, Remote, RemoteOptions};
 use densite_testing::{Fault, FaultProxy, Nginx};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -43,9 +43,9 @@ impl Site {
     }
 
     fn open_within(&self, timeout: Duration) -> Result<Arc<Remote>, Error> {
-        let options = Options {
+        let options = RemoteOptions {
             timeout,
-            ..Options::default()
+            ..RemoteOptions::default()
         };
         CLIENT.open(&self.proxy.http("a.bin"), &options)
     }
@@ -208,9 +208,9 @@ fn a_disk_cache_serves_the_next_process() {
         return;
     };
     let dir = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = RemoteOptions {
         cache_dir: Some(dir.path().join("cache")),
-        ..Options::default()
+        ..RemoteOptions::default()
     };
     let open = || {
         CLIENT
@@ -348,7 +348,7 @@ fn a_long_range_that_breaks_off_is_continued() {
     let Some(site) = Site::new(3 << 20) else {
         return;
     };
-    let bucket = Bucket::to_read(&CLIENT, &site.proxy.http(""), &Options::default());
+    let bucket = Bucket::to_read(&CLIENT, &site.proxy.http(""), &RemoteOptions::default());
     let bucket = bucket.expect("a place");
     let read = |range: Range<u64>| {
         let mut all = Vec::new();
@@ -418,7 +418,9 @@ fn permanent_failures_are_reported_at_once_with_the_url() {
         let begun = Instant::now();
         site.proxy.next([fault.clone()]);
         let url = format!("{}?X-Amz-Signature=secret", site.proxy.http("a.bin"));
-        let error = CLIENT.open(&url, &Options::default()).expect_err("fails");
+        let error = CLIENT
+            .open(&url, &RemoteOptions::default())
+            .expect_err("fails");
         assert_eq!(*error.problem(), expected, "{fault:?}");
         let said = error.to_string();
         assert!(said.starts_with(&site.proxy.http("a.bin")), "{said}");
@@ -467,7 +469,7 @@ fn an_empty_file_and_a_missing_one_are_told_apart() {
         return;
     };
     assert_eq!(problem(site.open()), Problem::Empty);
-    let missing = CLIENT.open(&site.nginx.http("b.bin"), &Options::default());
+    let missing = CLIENT.open(&site.nginx.http("b.bin"), &RemoteOptions::default());
     assert_eq!(problem(missing), Problem::NotFound);
 }
 
@@ -477,13 +479,13 @@ fn tls_needs_a_trusted_certificate() {
         return;
     };
     let url = site.nginx.https("a.bin");
-    let own = Options {
+    let own = RemoteOptions {
         ca_file: Some(site.nginx.ca_file().into()),
-        ..Options::default()
+        ..RemoteOptions::default()
     };
     let remote = CLIENT.open(&url, &own).expect("trusted");
     site.same(&remote, 90_000, 10_000);
-    let system = problem(CLIENT.open(&url, &Options::default()));
+    let system = problem(CLIENT.open(&url, &RemoteOptions::default()));
     assert!(
         matches!(system, Problem::Certificate(_) | Problem::NoCertificates),
         "{system:?}"
@@ -500,7 +502,9 @@ fn redirects_are_followed() {
         return;
     };
     let url = site.nginx.http("moved/a.bin");
-    let remote = CLIENT.open(&url, &Options::default()).expect("follows");
+    let remote = CLIENT
+        .open(&url, &RemoteOptions::default())
+        .expect("follows");
     site.same(&remote, 150_000, 10_000);
 }
 
@@ -508,9 +512,12 @@ fn redirects_are_followed() {
 fn an_address_without_a_server_is_reported_at_once() {
     let begun = Instant::now();
     // Port 1 of the loopback address: nothing listens there.
-    let refused = CLIENT.open("http://127.0.0.1:1/a.db", &Options::default());
+    let refused = CLIENT.open("http://127.0.0.1:1/a.db", &RemoteOptions::default());
     assert!(matches!(problem(refused), Problem::Connect(_)));
-    let unknown = CLIENT.open("http://no-such-host.invalid/a.db", &Options::default());
+    let unknown = CLIENT.open(
+        "http://no-such-host.invalid/a.db",
+        &RemoteOptions::default(),
+    );
     let unknown = problem(unknown);
     assert!(matches!(unknown, Problem::UnknownHost(_)), "{unknown:?}");
     assert!(begun.elapsed() < Duration::from_secs(20));

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::{Base, FOOTER_LEN, Footer, Generation};
 use crate::gap::end_after;
 use crate::names;
-use crate::plan::{Limit, NEWEST};
+use crate::restore_plan::{Limit, NEWEST};
 use std::collections::VecDeque;
 
 /// So many bytes of merged objects are read at once.

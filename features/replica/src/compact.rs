@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::extents::{Object, Writer};
 use crate::format::{Footer, Kind, NO_HASH};
-use crate::log;
+use crate::log_place;
 use crate::overlay::{Overlay, Part};
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ pub(crate) fn merge(
     let mut writer = Writer::new(Vec::new());
     for (offset, part) in overlay.into_parts() {
         let log = footer.log.as_ref();
-        let kept = log::kept(offset, part.len, footer.image_len, log);
+        let kept = log_place::kept(offset, part.len, footer.image_len, log);
         writer.put(offset, part.object.bytes(part.at, kept))?;
     }
     let (bytes, _, _) = writer.finish(footer.clone())?;

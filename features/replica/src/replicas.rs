@@ -6,7 +6,7 @@ use crate::format::{FOOTER_LEN, Footer, Generation};
 use crate::gap::end_of;
 use crate::headless::head_or_list;
 use crate::names;
-use crate::plan::NEWEST;
+use crate::restore_plan::NEWEST;
 
 /// What a replica has.
 #[derive(Debug, Clone, PartialEq, Eq)]

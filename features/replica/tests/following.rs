@@ -95,7 +95,7 @@ fn a_follower_goes_on_after_a_takeover() {
     drop(begin(&folder, &mut database, &quick(), 0).expect("begin"));
     let follower = follow(&disk).expect("follow");
     let mut other = Database::new(8);
-    let options = densite_replica::Options {
+    let options = densite_replica::ShipperOptions {
         takeover: true,
         ..quick()
     };

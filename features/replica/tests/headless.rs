@@ -2,14 +2,16 @@
 //! shipper refuses, and a takeover keeps every restore point.
 
 use crate::common::{Database, begin, bucket, lose, quick, reader, restored, ship};
-use densite_replica::{At, Bucket, Error, Folder, Follower, Options, Shipper, Step, replicas};
+use densite_replica::{
+    At, Bucket, Error, Folder, Follower, Shipper, ShipperOptions, Step, replicas,
+};
 use densite_sim_disk::SimDisk;
 use std::sync::Arc;
 
 const HEAD_PATH: &str = "/bucket/head";
 
-fn take_over() -> Options {
-    Options {
+fn take_over() -> ShipperOptions {
+    ShipperOptions {
         takeover: true,
         ..quick()
     }

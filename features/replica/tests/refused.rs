@@ -4,8 +4,8 @@ use crate::common::{DB, Database, begin, bucket, lose, open, quick, reader, rest
 use densite_replica::{At, Bucket, Error, Folder, Step};
 use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
 
-fn take_over() -> densite_replica::Options {
-    densite_replica::Options {
+fn take_over() -> densite_replica::ShipperOptions {
+    densite_replica::ShipperOptions {
         takeover: true,
         ..quick()
     }

@@ -1,7 +1,7 @@
 //! Which restore points and objects there are, hour by hour. The clock is simulated.
 
 use crate::common::{Database, begin, bucket, quick, reader, restored};
-use densite_replica::{At, Bucket, Error, HEAD, Options, Shipper, Step};
+use densite_replica::{At, Bucket, Error, HEAD, Shipper, ShipperOptions, Step};
 use densite_sim_disk::SimDisk;
 use rand::RngExt;
 use std::collections::BTreeMap;
@@ -26,8 +26,8 @@ struct Days {
 }
 
 impl Days {
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> ShipperOptions {
+        ShipperOptions {
             retain: Duration::from_millis(RETAIN),
             base_every: Duration::from_millis(BASE_EVERY),
             ..quick()
@@ -105,7 +105,7 @@ fn restore_points_stay_as_long_as_promised_and_objects_not_much_longer() {
     let options = days.options();
     let folder = bucket(&days.disk);
     for generation in 0..2 {
-        let takeover = Options {
+        let takeover = ShipperOptions {
             takeover: generation > 0,
             ..options.clone()
         };

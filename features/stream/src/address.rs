@@ -125,7 +125,7 @@ fn nats(
     access: &Access,
     create: bool,
 ) -> Result<Arc<dyn Stream>> {
-    let mut options = crate::Options::new("", stream.as_str());
+    let mut options = crate::JetStreamOptions::new("", stream.as_str());
     options.servers = servers.to_vec();
     options.credentials.clone_from(&access.credentials);
     options.ca_file.clone_from(&access.ca_file);

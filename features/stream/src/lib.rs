@@ -26,7 +26,7 @@ pub use directory::Directory;
 pub use error::{Error, Result};
 pub use identity::Identity;
 #[cfg(feature = "nats")]
-pub use jetstream::{JetStream, Options};
+pub use jetstream::{JetStream, JetStreamOptions};
 pub use message::{Durability, Extent, Message, Position, Seen, SyncInterval, Take};
 pub use name::Name;
 pub use stream::Stream;

@@ -7,7 +7,7 @@ use crate::members::{
 };
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Context};
-use densite_stream::{Error, JetStream, Message, Options, Result, Stream, SyncInterval};
+use densite_stream::{Error, JetStream, JetStreamOptions, Message, Result, Stream, SyncInterval};
 use densite_testing::Nats;
 use futures_util::StreamExt;
 use std::path::Path;
@@ -143,7 +143,7 @@ fn a_full_stream_can_be_tried_again() {
 #[test]
 fn a_stream_that_cannot_be_trimmed_says_so() {
     let Some(server) = place() else { return };
-    let wanted = Options {
+    let wanted = JetStreamOptions {
         can_be_trimmed: false,
         ..options(&server.at())
     };
@@ -169,7 +169,7 @@ fn a_sync_every_two_minutes_is_seen() {
     let two = SyncInterval::Every(Duration::from_secs(120));
     assert_eq!(durability.sync, two);
     assert!(!durability.survives_a_power_cut());
-    let unseen = Options {
+    let unseen = JetStreamOptions {
         monitors: Vec::new(),
         ..options(&server.at())
     };
@@ -253,7 +253,7 @@ fn users_and_certificates_are_judged() {
     let Some(server) = Server::start(&settings) else {
         return;
     };
-    let fine = Options {
+    let fine = JetStreamOptions {
         user: Some(("u".into(), "secret".into())),
         ca_file: Some(file("cert.pem")),
         ..options(&server.at())
@@ -262,19 +262,19 @@ fn users_and_certificates_are_judged() {
     let stream = open(fine.clone()).expect("a stream");
     append_numbers(&stream, &name("a"), 3);
     assert_eq!(read_all(&stream, 3).len(), 3);
-    let in_address = Options {
+    let in_address = JetStreamOptions {
         user: None,
         servers: vec![fine.servers[0].replace("nats://", "nats://u:secret@")],
         ..fine.clone()
     };
     open(in_address).expect("a stream");
-    let stranger = Options {
+    let stranger = JetStreamOptions {
         user: Some(("u".into(), "guess".into())),
         ..fine.clone()
     };
     let found = open(stranger).map(drop);
     assert!(matches!(found, Err(Error::Refused(_))), "{found:?}");
-    let untrusted = Options {
+    let untrusted = JetStreamOptions {
         ca_file: None,
         ..fine
     };
@@ -313,7 +313,7 @@ fn open_in(servers: &[&Server], replicas: usize) -> JetStream {
     let addresses: Vec<String> = servers.iter().map(|server| server.at()).collect();
     let pairs = addresses.iter().map(|at| at.split_once('|').expect("two"));
     let (urls, monitors) = pairs.map(|(a, b)| (a.into(), b.into())).unzip();
-    let wanted = Options {
+    let wanted = JetStreamOptions {
         servers: urls,
         monitors,
         replicas,

@@ -1,8 +1,8 @@
 //! The contract of streams, on each implementation.
 
 mod contract;
-mod crash;
 mod directory;
+mod directory_crash;
 #[cfg(feature = "nats")]
 mod jetstream;
 mod members;

@@ -128,13 +128,13 @@ pub(crate) const STREAM: &str = "DENSITE";
 
 /// The options of the tests, for "URL|MONITOR".
 #[cfg(feature = "nats")]
-pub(crate) fn options(at: &str) -> densite_stream::Options {
+pub(crate) fn options(at: &str) -> densite_stream::JetStreamOptions {
     let (url, monitor) = at.split_once('|').expect("two addresses");
-    densite_stream::Options {
+    densite_stream::JetStreamOptions {
         monitors: vec![monitor.to_owned()],
         can_be_trimmed: true,
         timeout: Duration::from_secs(3),
-        ..densite_stream::Options::new(url, STREAM)
+        ..densite_stream::JetStreamOptions::new(url, STREAM)
     }
 }
 

@@ -10,6 +10,7 @@
 use crate::archive;
 use crate::copy::{self, Input};
 use crate::db::Through;
+use crate::disk_space::{self, at_most};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::free_pages::free_pages;
@@ -22,7 +23,6 @@ use crate::progress::Progress;
 use crate::replace;
 use crate::rewrite;
 use crate::source::Source;
-use crate::space::{self, at_most};
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use crate::view;
@@ -252,7 +252,7 @@ impl<'a> Conversion<'a> {
         if self.to == To::Compressed {
             // A rewrite has a draft beside the result.
             let copies = 1 + u64::from(self.options.page_size.is_some());
-            space::require(wanted, at_most(self.target.len.saturating_mul(copies)))?;
+            disk_space::require(wanted, at_most(self.target.len.saturating_mul(copies)))?;
         }
         Temp::create(wanted, &self.target, self.dst.is_none())
     }
@@ -326,7 +326,7 @@ impl<'a> Conversion<'a> {
         };
         let len = source.len();
         let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
-        space::require(self.wanted(), at_most(bytes))?;
+        disk_space::require(self.wanted(), at_most(bytes))?;
         Ok(Parts {
             held,
             ..Parts::default()

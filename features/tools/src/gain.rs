@@ -2,9 +2,9 @@
 //! pages, and writes nothing.
 
 use crate::archive;
+use crate::disk_space::at_most;
 use crate::form::Form;
 use crate::objects::{ObjectKind, Objects};
-use crate::space::at_most;
 
 /// Cost in bytes of a compressed page besides its content and the page map: the header of its
 /// frame, and the parameters of its columns. Measured by deleting every second row of tables: bytes

@@ -9,6 +9,7 @@
 use crate::convert::{ConvertOptions, ConvertReport, through_of};
 use crate::copy::{self, Input, PUBLISH_EVERY};
 use crate::db::Through;
+use crate::disk_space::{self, at_most};
 use crate::error::{Error, Result, url_in};
 use crate::form;
 use crate::free_pages::free_pages;
@@ -17,7 +18,6 @@ use crate::page_source::Pages;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::{Progress, Silent};
 use crate::source::Source;
-use crate::space::{self, at_most};
 use crate::target::{self, Target};
 use crate::temp::{Temp, clear_leftovers};
 use crate::trees::{Owners, Walk};
@@ -63,7 +63,7 @@ pub fn publish(
         Some(_) => clear_leftovers(&local, &mut Silent)?,
         None => clear_leftovers(&local, progress)?,
     }
-    space::require(&local, at_most(target.len))?;
+    disk_space::require(&local, at_most(target.len))?;
     let mut temp = Temp::create(&local, &target, false)?;
     let mut source = unless_cancelled(&target, options.wait, progress, |wait| {
         Source::shared(api, through, &target, wait)

@@ -8,7 +8,7 @@
 
 mod opened;
 mod raw;
-mod record;
+mod record_values;
 mod rows;
 mod scanned;
 mod trees;
@@ -28,7 +28,7 @@ use densite_sqlite_format::schema::Row;
 use densite_sqlite_format::{Encoding, PageSet, record as stored};
 use densite_vfs::LockedView;
 use opened::Opened;
-use record::values;
+use record_values::values;
 use rows::Rows;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

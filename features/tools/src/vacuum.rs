@@ -9,6 +9,7 @@
 
 use crate::archive;
 use crate::db::Through;
+use crate::disk_space;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::Gain;
@@ -19,7 +20,6 @@ use crate::progress::Progress;
 use crate::replace;
 use crate::rewrite::{self, Prune};
 use crate::source::{self, PAUSE, STEP, Source};
-use crate::space;
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use densite_disk::wait::Retry;
@@ -194,7 +194,7 @@ impl VacuumPlan {
     /// # Errors
     /// I/O.
     pub fn available_bytes(&self) -> Result<u64> {
-        space::available(&self.target.path)
+        disk_space::available(&self.target.path)
     }
 
     /// Checks that there is space for the new file beside the old one, and permission to create it.
@@ -204,7 +204,7 @@ impl VacuumPlan {
     pub fn check(&self) -> Result<()> {
         let path = &self.target.path;
         drop(Temp::create(path, &self.target, true)?);
-        space::require(path, self.gain.needed_bytes)
+        disk_space::require(path, self.gain.needed_bytes)
     }
 
     /// Runs the vacuum. `prune` can delete content that need not be kept.

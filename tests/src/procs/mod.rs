@@ -7,17 +7,17 @@
 
 pub mod child;
 pub mod crowd;
+pub mod environment;
 pub mod fork;
 pub mod ledger;
 pub mod puppet;
-pub mod settings;
 pub mod store;
 pub mod subject;
 pub mod writer;
 
 pub use child::Child;
+pub use environment::seed;
 pub use puppet::Puppet;
-pub use settings::seed;
 pub use subject::Subject;
 
 /// The work of the worker binary: `args` are a role and the arguments of the role.

@@ -5,6 +5,7 @@ mod architecture;
 mod crates;
 mod links;
 mod modules;
+mod names;
 mod packages;
 mod promises;
 mod source;

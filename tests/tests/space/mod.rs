@@ -7,8 +7,8 @@
 //! free page has a frame, and few bytes are dead. `DENSITE_SEED=n` runs only one seed.
 
 mod changes;
-mod crash;
 mod run;
+mod step_crash;
 
 use std::collections::BTreeMap;
 use std::ffi::CString;

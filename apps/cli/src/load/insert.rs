@@ -1,8 +1,8 @@
 //! Inserts rows in one transaction: all of them, or none.
 
-use super::order::Part;
+use super::key_order::Part;
 use super::spelled::{self, Spelling};
-use super::target::{self, Target};
+use super::target_table::{self, Target};
 use super::types::Decided;
 use super::{Bad, Row, Source, shown, wrong_names};
 use crate::args::Types;
@@ -123,15 +123,15 @@ fn within(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Loaded, Stop> {
-    let known = match target::find_table(db, options.schema, options.table)? {
+    let known = match target_table::find_table(db, options.schema, options.table)? {
         Some(Err(reason)) => return Err(Stop::Table(reason)),
         Some(Ok(target)) => Some(target),
         None => None,
     };
     let key = Some(options.upsert).filter(|key| !key.is_empty());
     let wrong = known.as_ref().zip(key);
-    let wrong =
-        wrong.and_then(|(to, key)| target::wrong_key(db, options.schema, options.table, to, key));
+    let wrong = wrong
+        .and_then(|(to, key)| target_table::wrong_key(db, options.schema, options.table, to, key));
     if let Some(reason) = wrong {
         return Err(Stop::Table(reason));
     }
@@ -258,17 +258,17 @@ impl Load<'_> {
             spelled::declare(&mut columns, rows);
         }
         let table = self.options.table;
-        target::create(self.db, &self.name, &columns, self.options.upsert).map_err(|e| match e
-            .to_string()
-            .starts_with("too many columns")
-        {
-            true => Stop::Input(Bad::file(format!(
-                "has {}, which are too many for a table; load a part of them",
-                counted(columns.len() as u64, "column", "columns")
-            ))),
-            false => Stop::Sql(e),
+        target_table::create(self.db, &self.name, &columns, self.options.upsert).map_err(|e| {
+            match e.to_string().starts_with("too many columns") {
+                true => Stop::Input(Bad::file(format!(
+                    "has {}, which are too many for a table; load a part of them",
+                    counted(columns.len() as u64, "column", "columns")
+                ))),
+                false => Stop::Sql(e),
+            }
         })?;
-        let made = target::find_table(self.db, self.options.schema, table)?.and_then(Result::ok);
+        let made =
+            target_table::find_table(self.db, self.options.schema, table)?.and_then(Result::ok);
         self.target = made.unwrap_or_default();
         Ok(())
     }

@@ -4,17 +4,17 @@
 //! that fit into memory are sorted by the key first.
 
 mod csv;
-pub(crate) mod failure;
+pub(crate) mod file_failure;
 mod foreign;
 mod gzip;
 mod input;
 pub(crate) mod insert;
 mod json;
-mod order;
+mod key_order;
 mod parquet;
 mod records;
 mod spelled;
-pub(crate) mod target;
+pub(crate) mod target_table;
 pub(crate) mod types;
 
 use crate::args::{FileFormat, LoadArgs};

@@ -1,7 +1,7 @@
 //! The figures of earlier reports in the same page.
 
 use super::history::{History, Run};
-use super::text::{change, share, size};
+use super::html_text::{change, share, size};
 use chrono::DateTime;
 use std::fmt::Write as _;
 

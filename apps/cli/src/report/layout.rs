@@ -2,7 +2,7 @@
 //! says the same in words.
 
 use super::colours::{Colours, Shown};
-use super::text::{escaped, share, size};
+use super::html_text::{escaped, share, size};
 use densite_tools::{Form, Info, SpaceUse};
 use std::fmt::Write as _;
 

@@ -1,23 +1,23 @@
 //! The page of `densite report`: one file without scripts and without external resources.
 //!
-//! Everything from the database or the command line is text: [`text::escaped`] escapes it, and a
+//! Everything from the database or the command line is text: [`html_text::escaped`] escapes it, and a
 //! policy in the head of the page forbids the browser to load or run anything. The page keeps the
 //! figures of earlier reports ([`history`]).
 
 mod colours;
-mod columns;
+mod column_coding;
 mod earlier;
 pub(crate) mod history;
+mod html_text;
 mod layout;
 mod objects;
 mod savings;
-mod text;
 
 use crate::advice;
 use densite_tools::{Error, Estimate, Form, Gain, Info};
 use history::History;
+use html_text::{change, escaped, share, size};
 use std::fmt::Write as _;
-use text::{change, escaped, share, size};
 
 /// Colours for light and dark mode that colour-blind people can distinguish (Okabe and Ito), and
 /// that differ in brightness. Unused space is hatched.
@@ -68,7 +68,7 @@ pub(crate) fn page(measured: &Measured<'_>) -> String {
     if !info.objects.all.is_empty() {
         layout::section(info, &mut page);
         objects::section(info, history, &mut page);
-        columns::section(info, &mut page);
+        column_coding::section(info, &mut page);
     }
     earlier::section(history, &mut page);
     let again = match history.runs().len() {

@@ -1,7 +1,7 @@
 //! Tables and indexes, each with a bar.
 
 use super::history::History;
-use super::text::{change, escaped, share, size};
+use super::html_text::{change, escaped, share, size};
 use crate::out;
 use densite_tools::json::kind;
 use densite_tools::{Info, Object, ObjectKind};

@@ -2,7 +2,7 @@
 //! figure was determined.
 
 use super::Measured;
-use super::text::{escaped, share, size};
+use super::html_text::{escaped, share, size};
 use crate::advice::{Line, quoted};
 use crate::gain::time;
 use densite_tools::{Form, Gain, Info};

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, FileFormat, LoadArgs, Types};
 use crate::failure::{Failure, Outcome};
-use crate::load::failure::{details, doubt, input, sentence};
+use crate::load::file_failure::{details, doubt, input, sentence};
 use crate::load::insert::{Loaded, Options, Stop, load};
 use crate::load::{format_of, not_loaded, open as open_file};
 use crate::progress::Bar;

@@ -7,13 +7,13 @@
 //! table can be written to while it is read. So the methods take `&self`.
 
 mod arguments;
+mod best_index;
 mod change;
 mod glue;
-mod plan;
 
 pub use arguments::Arguments;
+pub use best_index::{Constraint, Operator, Plan};
 pub use change::{Change, Conflict};
-pub use plan::{Constraint, Operator, Plan};
 
 use crate::api::c_string;
 use crate::connection::Connection;

@@ -3,16 +3,16 @@
 //! Encoding needs no file and no lock, so it runs on the pool. A frame gets its place when it is
 //! appended.
 
+mod encode_settings;
 mod job;
 mod ready;
 mod runs;
-mod settings;
 mod sparse;
 
+pub(crate) use encode_settings::{DEFAULT_PAGE, EncodeSettings, Frame, RESERVED_AT};
 pub(crate) use job::Job;
 pub(crate) use ready::{PreEncodedFrame, ReadyFrame, UNNAMED};
 pub(crate) use runs::{are_linked, whole_runs};
-pub(crate) use settings::{DEFAULT_PAGE, EncodeSettings, Frame, RESERVED_AT};
 pub(crate) use sparse::may_join;
 
 use crate::codec::choice::{Chooser, Pages};

@@ -1,6 +1,6 @@
 //! Frames made before their commit, and when a commit may use them.
 
-use super::settings::{EncodeSettings, Frame};
+use super::encode_settings::{EncodeSettings, Frame};
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
 use crate::format::MAX_DICT;

@@ -10,8 +10,8 @@
 //!   written once, so their runs can begin at any page. Pages with postings stay alone, because
 //!   their codec is for single pages.
 
+use super::encode_settings::EncodeSettings;
 use super::job::Job;
-use super::settings::EncodeSettings;
 use crate::codec::CodecId;
 use crate::codec::family::Family;
 use crate::options::CodecChoice;

@@ -7,9 +7,9 @@
 //! are joined as a frame holds otherwise. None are joined if the user sets the pages of a frame, in
 //! archives, or if zstd with a dictionary was found to be smaller.
 
+use super::encode_settings::EncodeSettings;
 use super::job::Job;
 use super::runs::RUN_MAX;
-use super::settings::EncodeSettings;
 use densite_typed::used_bytes;
 
 /// The most pages that are joined, for each page that a frame holds otherwise.

@@ -8,11 +8,11 @@ use super::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer
 use crate::CodecChoice;
 use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
 use crate::format::entry::{Entry, NodeRef, Root};
-use crate::format::table::Part;
-use crate::format::table::Table;
+use crate::format::space_table::Part;
+use crate::format::space_table::Table;
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::space::Space;
-use crate::space::table::{decode_index, encode_index};
+use crate::space::chunk_tree::{decode_index, encode_index};
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
@@ -770,9 +770,9 @@ fn constants_are_pinned() {
         slot::SLOT_LEN,
         Node::raw_len(0),
         Node::raw_len(1),
-        crate::format::table::CHUNK_UNITS,
+        crate::format::space_table::CHUNK_UNITS,
         crate::space::CHUNK_RAW,
-        crate::format::table::FANOUT,
+        crate::format::space_table::FANOUT,
         slot::CLEAN,
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \

@@ -10,7 +10,7 @@ pub(crate) mod entry;
 pub(crate) mod header;
 pub(crate) mod record;
 pub(crate) mod slot;
-pub(crate) mod table;
+pub(crate) mod space_table;
 pub(crate) mod tip;
 pub(crate) mod trailer;
 

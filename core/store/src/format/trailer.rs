@@ -35,7 +35,7 @@
 //! this one back along `prev` to the first root trailer have everything that is needed to read.
 
 use super::entry::{Entry, NodeRef, Root};
-use super::table::{FANOUT, PART_LEN, Part, Table};
+use super::space_table::{FANOUT, PART_LEN, Part, Table};
 use super::tip::Tip;
 use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE, UNIT_LEN};
 use crate::bytes::Put;

@@ -6,11 +6,11 @@ use crate::by_fold::ByFold;
 use crate::error::Result;
 use crate::format::entry::{Entry, NodeRef, Root};
 use crate::format::record::{RECORD_LEN, Record};
-use crate::format::table::Table;
+use crate::format::space_table::Table;
 use crate::format::trailer::{DictInfo, RootSection, Trailer};
 use crate::map::tree::{self, Sink};
 use crate::shared::Shared;
-use crate::space::{Space, table};
+use crate::space::{Space, chunk_tree};
 use crate::transaction::Transaction;
 use crate::writer::Writer;
 use densite_disk::File;
@@ -56,7 +56,7 @@ struct TableSink<'a> {
     dropped: Vec<NodeRef>,
 }
 
-impl table::Sink for TableSink<'_> {
+impl chunk_tree::Sink for TableSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
         let place = self.fold.append_uncounted(record, payload)?;
         self.placed.push(place);
@@ -188,7 +188,7 @@ fn store_table(
             space.load(src, chunk, commit)?;
             let (raw, mut part) = space.chunk(chunk);
             if part.live > 0 {
-                let (record, payload) = table::encode(&raw, 0, chunk, commit);
+                let (record, payload) = chunk_tree::encode(&raw, 0, chunk, commit);
                 let mut sink = FoldSink {
                     appender: p.appender(),
                     space,
@@ -211,7 +211,7 @@ fn store_table(
             placed,
             dropped: Vec::new(),
         };
-        table = table::update(src, &table, units, &parts, commit, &mut sink)?;
+        table = chunk_tree::update(src, &table, units, &parts, commit, &mut sink)?;
         let TableSink {
             placed, dropped, ..
         } = sink;

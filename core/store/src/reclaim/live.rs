@@ -10,7 +10,7 @@ use crate::by_fold::ByFold;
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::{Kind, RECORD_LEN, Record};
-use crate::format::table::first_chunk;
+use crate::format::space_table::first_chunk;
 use crate::map::node::Node;
 use crate::map::tree;
 use crate::reclaim_state::Frame;

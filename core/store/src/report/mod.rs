@@ -1,6 +1,6 @@
 //! Reports about a stored file: figures, frames, and whether everything in it is undamaged.
 
-mod check;
+mod check_report;
 mod first;
 mod frames;
 mod space;
@@ -8,8 +8,8 @@ mod stats;
 mod verify_checksums;
 mod walk;
 
-pub use check::CheckReport;
-pub(crate) use check::check;
+pub use check_report::CheckReport;
+pub(crate) use check_report::check;
 pub(crate) use first::first_places;
 pub use frames::FrameInfo;
 pub(crate) use frames::{each_frame, model_description};

@@ -23,7 +23,7 @@ use crate::preencoded::PreEncoded;
 use crate::recover::Found;
 use crate::relearn_state::Stage;
 use crate::sources::Sources;
-use crate::space::table::{self, Indexes};
+use crate::space::chunk_tree::{self, Indexes};
 use crate::state::State;
 use crate::writer::Writer;
 use densite_disk::File;
@@ -82,8 +82,8 @@ impl Shared {
     }
 
     /// The source to load the space table through `file`.
-    pub(crate) fn table_source<'a>(&'a self, file: &'a dyn File) -> table::Source<'a> {
-        table::Source {
+    pub(crate) fn table_source<'a>(&'a self, file: &'a dyn File) -> chunk_tree::Source<'a> {
+        chunk_tree::Source {
             file,
             salt: self.salt,
             indexes: &self.indexes,

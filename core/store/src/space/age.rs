@@ -9,7 +9,7 @@
 
 use super::{Space, chunk_of};
 use crate::format::UNIT_LEN;
-use crate::format::table::{CHUNK_UNITS, chunks_of};
+use crate::format::space_table::{CHUNK_UNITS, chunks_of};
 use std::collections::HashMap;
 
 /// A unit counts as settled so many commits after its last change.

@@ -6,11 +6,11 @@
 //! newest commit had freed them. So a chunk can be dropped at any time between commits, and that
 //! costs only time.
 
-use super::table::Source;
+use super::chunk_tree::Source;
 use super::{CHUNK_RAW, Space, chunk_of, units_of_chunk};
 use crate::bytes::Put;
 use crate::error::Result;
-use crate::format::table::{CHUNK_UNITS, Part, Table, chunks_of};
+use crate::format::space_table::{CHUNK_UNITS, Part, Table, chunks_of};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use std::collections::{BTreeMap, BTreeSet};
 

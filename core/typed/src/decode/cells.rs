@@ -2,7 +2,7 @@
 
 use super::columns::Columns;
 use super::cut::Cut;
-use super::place::Record;
+use super::record_place::Record;
 use super::values::Rows;
 use super::whole::WholeLeaf;
 use super::{Head, OPAQUE, local};

@@ -5,7 +5,7 @@
 //! the record's header what the columns wrote there.
 
 use super::columns::Columns;
-use super::place::Record;
+use super::record_place::Record;
 use super::{Head, local};
 use crate::model::PageStream;
 use crate::stream::{Source, Streams};

@@ -4,7 +4,7 @@
 //! own. Each front then goes to its cell in one piece. A buffer has spare room, so every copy has a
 //! fixed length, and each value is looked at once.
 
-use super::place::{Record, put_exactly};
+use super::record_place::{Record, put_exactly};
 use crate::model::{Dictionary, SLACK};
 use crate::numbers::{Numbers, Stored};
 use crate::template::{FIELDS_MAX, Template};

@@ -12,7 +12,7 @@ mod columns;
 mod cut;
 mod front;
 mod mixed;
-mod place;
+mod record_place;
 mod values;
 mod whole;
 

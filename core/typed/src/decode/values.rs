@@ -6,7 +6,7 @@
 
 use super::columns::{ABSENT, Body, Columns, Ready, Types};
 use super::front::Front;
-use super::place::{Record, put_exactly};
+use super::record_place::{Record, put_exactly};
 use crate::model::{Dictionary, Form, SLACK};
 use crate::template::FIELDS_MAX;
 use densite_sqlite_format::put_varint;

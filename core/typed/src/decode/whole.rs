@@ -7,7 +7,7 @@
 
 use super::columns::{ABSENT, Body, Columns, Ready, TEXT_LEAD, Types};
 use super::front::Front;
-use super::place::put_exactly;
+use super::record_place::put_exactly;
 use crate::model::{Form, Model, SLACK};
 use crate::template::FIELDS_MAX;
 use densite_sqlite_format::record::{BODY_LEN, body_len};

@@ -7,19 +7,19 @@
 //! into this folder; nothing here calls it. `tests` compares both on random pages.
 
 mod alike;
-mod columns;
 mod even;
 mod path;
 mod records;
 mod room;
-mod rows;
 mod shape;
+mod split_columns;
+mod split_rows;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub(crate) use even::EvenLeaf;
-pub(crate) use rows::split_rows;
+pub(crate) use split_rows::split_rows;
 pub(crate) use write::{Leaf, Work, write};
 
 /// Most columns of a record for the short paths: its serial types are one word.

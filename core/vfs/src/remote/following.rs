@@ -4,7 +4,7 @@ use super::prefix::Prefix;
 use crate::followed::Followed;
 use densite_disk::RealDir;
 use densite_disk::sync::Mutex;
-use densite_remote::{Options, is_url};
+use densite_remote::{RemoteOptions, is_url};
 use densite_replica::{Bucket, Error, Folder, Follower, Result, Snapshot};
 use densite_sqlite::PerProcess;
 use std::collections::HashMap;
@@ -38,7 +38,10 @@ impl Following {
     ///
     /// # Errors
     /// A sentence with the URL.
-    pub(super) fn open(url: &str, options: &Options) -> std::result::Result<Following, String> {
+    pub(super) fn open(
+        url: &str,
+        options: &RemoteOptions,
+    ) -> std::result::Result<Following, String> {
         let shown = match is_url(url) {
             true => densite_remote::shown(url),
             false => url.to_owned(),
@@ -131,7 +134,7 @@ fn said(name: &str, e: &Error) -> String {
 }
 
 /// The follower of a replica, which all connections of the process share.
-fn shared(url: &str, options: &Options) -> Result<Arc<Follower>> {
+fn shared(url: &str, options: &RemoteOptions) -> Result<Arc<Follower>> {
     let key = format!("{url} {options:?}");
     let mut followed = FOLLOWED.get().lock();
     followed.retain(|_, follower| follower.strong_count() > 0);

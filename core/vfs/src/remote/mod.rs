@@ -14,7 +14,7 @@ use crate::followed::Followed;
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
 use densite_disk::{File, hash, sync::Mutex};
-use densite_remote::{Client, Counters, Options, Problem, Remote};
+use densite_remote::{Client, Counters, Problem, Remote, RemoteOptions};
 use densite_sqlite::{Api, Code, HostFile, PerProcess, VfsFile, ffi, file_of};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
@@ -55,7 +55,7 @@ pub fn upload(
     url: &str,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), String> {
-    densite_remote::upload(CLIENT.get(), file, url, &Options::default(), progress)
+    densite_remote::upload(CLIENT.get(), file, url, &RemoteOptions::default(), progress)
         .map_err(|e| e.to_string())
 }
 
@@ -102,8 +102,8 @@ impl RemoteFile {
         url: &CStr,
         settings: &RemoteSettings,
     ) -> Result<RemoteFile, String> {
-        let defaults = Options::default();
-        let options = Options {
+        let defaults = RemoteOptions::default();
+        let options = RemoteOptions {
             ca_file: settings.ca_file.clone(),
             timeout: settings.timeout.unwrap_or(defaults.timeout),
             cache_dir: settings.cache_dir.clone(),

@@ -1,7 +1,7 @@
 //! A prefix of a bucket, or of a web server, as a place for a replica.
 
 use super::CLIENT;
-use densite_remote::{BucketUpload, Client, Got, Options, Problem, Remote};
+use densite_remote::{BucketUpload, Client, Got, Problem, Remote, RemoteOptions};
 use densite_replica::{Bucket, Error, Listed, RemoteObject, Result, Stored, Upload};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const AT_ONCE: usize = 4;
 /// A sentence with the URL, without secrets.
 pub fn bucket(url: &str) -> std::result::Result<Box<dyn Bucket>, String> {
     let client: &'static Client = CLIENT.get();
-    let options = Options::default();
+    let options = RemoteOptions::default();
     let bucket = densite_remote::Bucket::open(client, url, &options);
     let bucket = bucket.map_err(|e| e.to_string())?;
     Ok(Box::new(Prefix::over(client, bucket, url, options)))
@@ -26,7 +26,7 @@ pub fn bucket(url: &str) -> std::result::Result<Box<dyn Bucket>, String> {
 /// A sentence with the URL, without secrets.
 pub fn folders(url: &str) -> std::result::Result<Vec<String>, String> {
     let client: &'static Client = CLIENT.get();
-    let bucket = densite_remote::Bucket::open(client, url, &Options::default());
+    let bucket = densite_remote::Bucket::open(client, url, &RemoteOptions::default());
     let folders = bucket.and_then(|bucket| bucket.folders());
     folders.map_err(|e| e.to_string())
 }
@@ -37,7 +37,7 @@ pub(super) struct Prefix {
     bucket: densite_remote::Bucket,
     /// Ends with a slash.
     url: String,
-    options: Options,
+    options: RemoteOptions,
 }
 
 impl Prefix {
@@ -45,7 +45,7 @@ impl Prefix {
     ///
     /// # Errors
     /// [`Error::Bucket`].
-    pub(super) fn to_read(url: &str, options: &Options) -> Result<Prefix> {
+    pub(super) fn to_read(url: &str, options: &RemoteOptions) -> Result<Prefix> {
         let client: &'static Client = CLIENT.get();
         let bucket = densite_remote::Bucket::to_read(client, url, options);
         let bucket = bucket.map_err(|e| failed(&e))?;
@@ -56,7 +56,7 @@ impl Prefix {
         client: &'static Client,
         bucket: densite_remote::Bucket,
         url: &str,
-        options: Options,
+        options: RemoteOptions,
     ) -> Prefix {
         Prefix {
             client,

@@ -1,7 +1,7 @@
 //! A member joins its stream again: with other settings, at another place, or after a loss.
 
 use super::Joining;
-use super::place::write_place;
+use super::stream_place::write_place;
 use crate::member::digest;
 use crate::member::guards;
 use crate::member::message::{Body, Joined, Message, NO_LOG, ROW_BITS};

@@ -4,7 +4,7 @@
 //! that it left. The next attempt goes on behind that, as after a kill ([`super::begun`]).
 
 use super::Joining;
-use super::place::write_place;
+use super::stream_place::write_place;
 use crate::member::guards;
 use crate::member::message::{Body, Joined, LastTransaction, Message};
 use crate::member::needed;

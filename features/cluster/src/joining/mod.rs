@@ -8,12 +8,12 @@ mod begun;
 mod copy;
 mod enter;
 mod first;
-mod name;
-mod place;
+mod member_name;
 mod reaches;
+mod stream_place;
 
 use super::demands;
-use super::options::{self, Options};
+use super::join_options::{self, Options};
 use crate::member::largest::largest_transaction;
 use crate::member::tables::{Membership, Settings, of_stream};
 use densite_disk::wait::pause;
@@ -40,7 +40,7 @@ pub(crate) fn join(
     let address = text(given, 0).filter(|_| given.len() <= 2).ok_or_else(|| {
         refused("densite_join wants the address of a stream, and settings as a JSON object if there are any, as in densite_join('nats://host:4222/STREAM')")
     })?;
-    let (options, settings) = options::parsed(text(given, 1).unwrap_or("{}"))
+    let (options, settings) = join_options::parsed(text(given, 1).unwrap_or("{}"))
         .map_err(|e| refused(format!("densite_join: the settings are not valid: {e}")))?;
     if !connection.is_autocommit() {
         return Err(refused(

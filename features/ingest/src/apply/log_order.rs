@@ -5,7 +5,7 @@ use super::order::{Next, Order, Prepared};
 use super::outcome::Failed;
 use super::pace::Room;
 use super::queue::Queue;
-use super::records::{Reached, RecordSource};
+use super::record_source::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::values::Values;

@@ -27,7 +27,7 @@ mod plan;
 mod planner;
 mod pruning;
 mod queue;
-mod records;
+mod record_source;
 mod reject;
 mod replay;
 mod round;
@@ -40,7 +40,7 @@ mod values;
 mod wal;
 mod worker;
 
-pub use records::{Reached, RecordSource, SourceState};
+pub use record_source::{Reached, RecordSource, SourceState};
 pub use reject::{is_of_the_row, reject};
 pub(crate) use replay::replay;
 pub use worker::DatabaseWorker;

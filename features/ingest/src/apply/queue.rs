@@ -6,7 +6,7 @@
 //! long it takes.
 
 use super::pace::{Room, UNDIVIDED};
-use super::records::RecordSource;
+use super::record_source::RecordSource;
 use super::rows::Poison;
 use crate::clustered::bytes;
 use crate::database::position::Position;

@@ -1,7 +1,7 @@
 //! Rows that their table refuses go to `densite_rejects`, with the reason.
 
 use crate::database::position::make_tables;
-use crate::rows::json;
+use crate::rows::json_row;
 use crate::rows::unit::op_name;
 use crate::schema::affinity::from_log;
 use crate::schema::policy::OnConflict;
@@ -32,7 +32,7 @@ pub fn reject(connection: &Connection, record: &Record, row: usize, reason: &str
         prepared => prepared?,
     };
     let columns = record.table.columns().iter().map(String::as_str);
-    let object = json::object(columns.zip(record.rows.row(row).map(from_log)));
+    let object = json_row::object(columns.zip(record.rows.row(row).map(from_log)));
     insert.bind(
         1,
         &Value::Integer(i64::try_from(record.first).unwrap_or(i64::MAX) + row as i64),

@@ -13,7 +13,7 @@ use crate::database::open_log::OpenLog;
 use crate::database::paused;
 use crate::database::position::Position;
 use crate::error::refused;
-use crate::rows::json;
+use crate::rows::json_row;
 use crate::schema::policy::OnConflict;
 use crate::schema::target::Target;
 use crate::waiting::patience::lock_time;
@@ -167,7 +167,7 @@ fn row(
         other => return Err(format!("op is {other}; it is insert, update or delete")),
     };
     let policy = OnConflict::parse(&reject.policy).map_err(|e| e.message)?;
-    let mut object = json::parsed(&reject.row)?;
+    let mut object = json_row::parsed(&reject.row)?;
     let mut columns = Vec::new();
     for place in target.log_order() {
         let Some(column) = target.columns.get(place) else {
@@ -176,7 +176,7 @@ fn row(
         let named = (object.iter()).position(|(name, _)| name.eq_ignore_ascii_case(&column.name));
         if let Some(named) = named {
             let (_, value) = object.swap_remove(named);
-            let value = json::value(value, column.affinity.is_numeric())?;
+            let value = json_row::value(value, column.affinity.is_numeric())?;
             columns.push((column.name.clone(), value));
         }
     }

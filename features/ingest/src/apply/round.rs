@@ -11,7 +11,7 @@ use super::outcome::Failed;
 use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Plan, plan_index};
 use super::planner::Planner;
-use super::records::SourceState;
+use super::record_source::SourceState;
 use super::rows::{Means, Work};
 use super::source::Source;
 use super::values::Values;

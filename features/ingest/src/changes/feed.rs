@@ -4,7 +4,7 @@ use super::queue::{self, Piece};
 use super::recorder::Changes;
 use super::{changes_wait, subscribers};
 use crate::error::refused;
-use crate::rows::json::object;
+use crate::rows::json_row::object;
 use crate::rows::unit::op_name;
 use crate::schema::affinity::from_log;
 use crate::storage::StorageBackend;

@@ -6,7 +6,7 @@
 //! kill, a power cut or a restored backup, the next worker and every reader know which rows the
 //! table has. No order needs to be reproducible.
 
-mod batch;
+mod clustered_batch;
 mod definition;
 mod key;
 mod lookup;
@@ -15,7 +15,7 @@ mod second;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use batch::{ClusteredBatch, bytes};
+pub(crate) use clustered_batch::{ClusteredBatch, bytes};
 pub(crate) use definition::Definition;
 pub(crate) use lookup::Lookup;
 pub(crate) use order::{Second, log_order, permutation};

@@ -2,7 +2,7 @@
 
 use crate::error::refused;
 use crate::log::database_log::DatabaseLog;
-use crate::rows::json::object;
+use crate::rows::json_row::object;
 use crate::rows::unit::op_name;
 use crate::schema::affinity::from_log;
 use crate::schema::policy::OnConflict;

@@ -10,6 +10,7 @@ mod fold;
 pub(crate) mod name;
 mod overlay;
 mod packed;
+mod packed_values;
 mod run;
 mod run_builder;
 #[cfg(test)]
@@ -17,7 +18,6 @@ mod tests;
 pub(crate) mod transaction;
 mod unapplied;
 mod upsert;
-mod values;
 mod visibility;
 
 pub(crate) use applied::{APPLIED_COLUMNS, Applied};

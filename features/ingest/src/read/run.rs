@@ -7,7 +7,7 @@
 
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
-use super::values::{Found, Kind, merged};
+use super::packed_values::{Found, Kind, merged};
 use crate::schema::collation::Collation;
 use crate::schema::key_code::Code;
 use densite_log::{Op, Seq, Table};

@@ -1,8 +1,8 @@
 //! Collects records of the log for a run.
 
 use super::packed::Item;
+use super::packed_values::{Kind, ValuesBuilder, value};
 use super::run::{Run, Sorted, compare};
-use super::values::{Kind, ValuesBuilder, value};
 use crate::schema::collation::Collation;
 use crate::schema::key_code::Code;
 use densite_log::{Record, Seq};

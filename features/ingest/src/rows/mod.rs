@@ -1,7 +1,7 @@
 //! Rows in memory: those of a transaction that is not committed, references to rows of the log, and
 //! rows as JSON.
 
-pub(crate) mod json;
+pub(crate) mod json_row;
 pub(crate) mod pending;
 pub(crate) mod savepoints;
 pub(crate) mod unit;

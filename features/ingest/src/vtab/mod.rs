@@ -10,7 +10,7 @@ use crate::error::refused;
 use crate::log::database_log::DatabaseLog;
 use crate::log::ids::TableIds;
 use crate::read::{name, transaction};
-use crate::rows::json;
+use crate::rows::json_row;
 use crate::schema::affinity::{Cell, to_log};
 use crate::schema::own_tables::refuse_foreign;
 use crate::schema::policy::OnConflict;
@@ -134,7 +134,7 @@ impl Ingest {
     }
 
     fn push(&self, table: &Arc<Table>, op: Op, cells: &[Cell<'_>]) -> Result<()> {
-        if !json::fits(cells.iter().map(Cell::as_ref)) {
+        if !json_row::fits(cells.iter().map(Cell::as_ref)) {
             let table = &self.target.name;
             return Err(Error::new(
                 Code::TOOBIG,

@@ -1,6 +1,6 @@
 //! Tests that docs/FORMAT.md, the tables in the modules and the encoded bytes say the same.
 
-use super::record::{ENDS, Kind, MAX_PAYLOAD, RECORD_LEN, RecordHeader};
+use super::record_header::{ENDS, Kind, MAX_PAYLOAD, RECORD_LEN, RecordHeader};
 use super::segment::{HEADER_LEN, SegmentHeader};
 use super::slot::{SLOT_LEN, WriterSlot};
 use super::times::{self, Moment, TIMES_LEN};
@@ -86,7 +86,7 @@ fn record_header() {
     );
     check(
         "log record",
-        include_str!("record.rs"),
+        include_str!("record_header.rs"),
         &b,
         &[
             ("magic", b"DLRC".to_vec()),

@@ -5,7 +5,7 @@
 
 #[cfg(test)]
 mod doc;
-pub(crate) mod record;
+pub(crate) mod record_header;
 pub(crate) mod segment;
 pub(crate) mod slot;
 pub(crate) mod times;

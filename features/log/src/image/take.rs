@@ -13,7 +13,7 @@ use super::Span;
 use crate::end_word::find_whole_word;
 use crate::files::{Files, LogDir, Segment, damaged};
 use crate::format::DATA_OFF;
-use crate::format::record::{RECORD_LEN, RecordHeader};
+use crate::format::record_header::{RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::scan::{Peek, Walk};
 use crate::state::State;

@@ -12,7 +12,7 @@ use crate::Result;
 use crate::encoded::room;
 use crate::files::Segment;
 use crate::format::SEGMENT_MAX;
-use crate::format::record::RecordHeader;
+use crate::format::record_header::RecordHeader;
 
 /// A place where a record begins, as what lies before it says.
 #[derive(Clone, Copy)]

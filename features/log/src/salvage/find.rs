@@ -10,7 +10,7 @@ use super::flipped;
 use crate::encoded::EncodedBatch;
 use crate::end_word::find_word;
 use crate::files::{Files, Segment, segment_name};
-use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::record_header::{Kind, RECORD_LEN, RecordHeader};
 use crate::format::segment::HEADER_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};

@@ -4,7 +4,7 @@
 //! nearly as unlikely as damage that no check finds.
 
 use crate::LogId;
-use crate::format::record::{RECORD_LEN, RecordHeader};
+use crate::format::record_header::{RECORD_LEN, RecordHeader};
 use crate::format::segment::SegmentHeader;
 use crate::state::State;
 use densite_disk::hash::xxh3_64;

@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 use crate::extents::{BASE_END, Index, Object, index};
 use crate::format::Head;
 use crate::names;
-use crate::plan::NEWEST;
 use crate::restore::Others;
+use crate::restore_plan::NEWEST;
 use std::sync::Arc;
 
 /// A base or merged object of at most so many bytes is kept in memory: one request instead of

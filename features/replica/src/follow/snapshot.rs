@@ -4,7 +4,7 @@ use crate::bucket::RemoteObject;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::Footer;
-use crate::log::is_of_file;
+use crate::log_place::is_of_file;
 use crate::overlay::{Overlay, Part};
 use densite_store::{CommitId, PREAMBLE_LEN};
 use std::sync::Arc;

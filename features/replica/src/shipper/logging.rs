@@ -9,7 +9,7 @@ use super::Shipper;
 use crate::error::Result;
 use crate::extents::{Sink, Writer};
 use crate::format::Logged;
-use crate::log;
+use crate::log_place;
 use densite_disk::hash::xxh3_128;
 use densite_log::{Image, News};
 
@@ -80,7 +80,7 @@ impl Shipper {
         news: &News,
     ) -> Result<LogShipped> {
         Ok(LogShipped {
-            logged: log::put(writer, image, &news.parts)?,
+            logged: log_place::put(writer, image, &news.parts)?,
             settings: Some(settings(image)),
         })
     }

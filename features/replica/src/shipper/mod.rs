@@ -34,7 +34,7 @@ const DELTA_MAX: u64 = 64 << 20;
 
 /// How a database is shipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct ShipperOptions {
     /// How long restore points are kept. At least an hour is.
     pub retain: Duration,
     /// After this time, the next change is shipped with a new base.
@@ -49,9 +49,9 @@ pub struct Options {
     pub takeover: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for ShipperOptions {
+    fn default() -> ShipperOptions {
+        ShipperOptions {
             retain: Duration::from_secs(24 * 3600),
             base_every: Duration::from_secs(24 * 3600),
             rest: Duration::from_secs(10),
@@ -125,7 +125,7 @@ struct Made {
 /// The one writer of a replica.
 pub struct Shipper {
     bucket: Arc<dyn Bucket>,
-    options: Options,
+    options: ShipperOptions,
     head: HeadWriter,
     at: Position,
     /// Random, so that no two writers make the same object.

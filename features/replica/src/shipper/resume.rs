@@ -4,7 +4,7 @@ use super::base::{empty, verified};
 use super::head_writer::{Found, HeadWriter};
 use super::logging::LogShipped;
 use super::recent::Recent;
-use super::{Options, Position, Shipper, Wanted};
+use super::{Position, Shipper, ShipperOptions, Wanted};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{FOOTER_LEN, Footer, Kind, NO_HASH};
@@ -25,7 +25,7 @@ impl Shipper {
     pub fn begin(
         bucket: Arc<dyn Bucket>,
         source: &mut dyn Source,
-        options: Options,
+        options: ShipperOptions,
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Shipper> {

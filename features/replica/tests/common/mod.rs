@@ -4,7 +4,7 @@
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::Image;
 use densite_replica::{
-    At, Bucket, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
+    At, Bucket, Folder, HandleSource, Restore, Restored, Shipper, ShipperOptions, Source, Step,
 };
 use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, CommitId, Handle, Options as StoreOptions, Written};
@@ -151,11 +151,11 @@ impl<T: Staged> Source for Staging<'_, T> {
     }
 }
 
-/// Options with short times.
-pub(crate) fn quick() -> Options {
-    Options {
+/// ShipperOptions with short times.
+pub(crate) fn quick() -> ShipperOptions {
+    ShipperOptions {
         rest: Duration::from_secs(10),
-        ..Options::default()
+        ..ShipperOptions::default()
     }
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn ship(database: &mut Database, shipper: &mut Shipper, times: u64, n
 pub(crate) fn begin(
     bucket: &Arc<Folder>,
     database: &mut Database,
-    options: &Options,
+    options: &ShipperOptions,
     now_ms: u64,
 ) -> densite_replica::Result<Shipper> {
     let owner = database.owner.clone();
@@ -205,11 +205,11 @@ pub(crate) fn begin(
 pub(crate) fn begin_from(
     bucket: &Arc<dyn Bucket>,
     source: &mut dyn Source,
-    options: &Options,
+    options: &ShipperOptions,
     owner: &str,
     now_ms: u64,
 ) -> densite_replica::Result<Shipper> {
-    let options = Options {
+    let options = ShipperOptions {
         owner: owner.to_owned(),
         ..options.clone()
     };

@@ -1,6 +1,6 @@
 //! The connection to the servers, and the requests about one stream.
 
-use super::options::{Login, Options};
+use super::options::{JetStreamOptions, Login};
 use super::problem::{chain, is_missing, judged};
 use super::{settings, tls};
 use crate::{Error, Extent, Identity, Message, Name, Result, Seen};
@@ -40,7 +40,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects, and makes the stream if it is missing.
-    pub(super) async fn open(options: &Options, database: Name) -> Result<Connection> {
+    pub(super) async fn open(options: &JetStreamOptions, database: Name) -> Result<Connection> {
         let (count, connected) = watch::channel(0);
         let context = connect(options, count).await?;
         let failed = |e: &(dyn std::error::Error + 'static)| match context
@@ -208,7 +208,7 @@ fn without_jetstream(servers: &str) -> String {
 }
 
 /// Connects to one of the servers.
-async fn connect(options: &Options, count: watch::Sender<u64>) -> Result<Context> {
+async fn connect(options: &JetStreamOptions, count: watch::Sender<u64>) -> Result<Context> {
     let wanted = options.shown_servers();
     let count = Arc::new(count);
     let mut connect = ConnectOptions::new()

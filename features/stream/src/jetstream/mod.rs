@@ -22,7 +22,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::PurgeErrorKind;
 use connection::{Connection, extent};
 use densite_disk::sync::Mutex;
-pub use options::Options;
+pub use options::JetStreamOptions;
 use problem::is_wrong_sequence;
 use reading::Reading;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ const REQUESTS: u32 = 4;
 /// A stream on a NATS server with JetStream, version 2.12 or newer.
 pub struct JetStream {
     connection: Arc<Connection>,
-    options: Options,
+    options: JetStreamOptions,
     /// The reader at the position where the last read ended.
     reading: Mutex<Option<Reading>>,
     thread: Thread,
@@ -46,7 +46,7 @@ impl JetStream {
     /// # Errors
     /// [`Error::Refused`] if the server is too old or has no JetStream, or if the stream belongs to
     /// another database or has settings that can lose messages; [`Error::TryAgain`].
-    pub fn open(options: Options, database: &Name) -> Result<JetStream> {
+    pub fn open(options: JetStreamOptions, database: &Name) -> Result<JetStream> {
         let thread = Thread::start()?;
         let (database, wanted) = (database.clone(), options.clone());
         let connection = thread.run(options.timeout * REQUESTS, async move {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Where a stream is, and how it is made if it is missing.
 #[derive(Clone)]
-pub struct Options {
+pub struct JetStreamOptions {
     /// The servers of one cluster, such as `nats://host:4222`. The first address can have a user and
     /// a password, or a token, in front of `@`. With the scheme `tls`, or if the server demands it,
     /// the connection uses TLS.
@@ -35,11 +35,11 @@ pub struct Options {
     pub timeout: Duration,
 }
 
-impl Options {
+impl JetStreamOptions {
     /// A stream of one server, with one replica.
     #[must_use]
-    pub fn new(server: impl Into<String>, stream: impl Into<String>) -> Options {
-        Options {
+    pub fn new(server: impl Into<String>, stream: impl Into<String>) -> JetStreamOptions {
+        JetStreamOptions {
             servers: vec![server.into()],
             stream: stream.into(),
             credentials: None,
@@ -81,7 +81,7 @@ impl Options {
     }
 }
 
-/// See [`Options::login`].
+/// See [`JetStreamOptions::login`].
 #[derive(PartialEq, Eq)]
 pub(super) enum Login {
     /// User and password.
@@ -116,9 +116,9 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for JetStreamOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options")
+        f.debug_struct("JetStreamOptions")
             .field("servers", &self.shown_servers())
             .field("stream", &self.stream)
             .field("credentials", &self.credentials)
@@ -140,16 +140,16 @@ mod tests {
 
     #[test]
     fn an_address_says_who_the_client_is() {
-        let login = |server: &str| Options::new(server, "S").login();
+        let login = |server: &str| JetStreamOptions::new(server, "S").login();
         let user = |name: &str, password: &str| Some(Login::User(name.into(), password.into()));
         assert!(login("nats://host:4222").is_none());
         assert!(login("nats://u:p@host:4222") == user("u", "p"));
         assert!(login("tls://u:sec@ret@host") == user("u", "sec@ret"));
         assert!(login("tls://u%40v:100%25%@host") == user("u@v", "100%%"));
         assert!(login("nats://token@host") == Some(Login::Token("token".into())));
-        let options = Options::new("tls://u:sec@ret@host:1", "S");
+        let options = JetStreamOptions::new("tls://u:sec@ret@host:1", "S");
         assert_eq!(options.addresses(), ["tls://host:1"]);
-        let options = Options {
+        let options = JetStreamOptions {
             user: Some(("given".into(), "p".into())),
             ..options
         };
@@ -158,9 +158,9 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let options = Options {
+        let options = JetStreamOptions {
             user: Some(("u".into(), "secret".into())),
-            ..Options::new("nats://u:sec@ret@host:4222", "S")
+            ..JetStreamOptions::new("nats://u:sec@ret@host:4222", "S")
         };
         assert_eq!(options.shown_servers(), "nats://host:4222");
         let shown = format!("{options:?}");

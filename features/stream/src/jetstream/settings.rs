@@ -1,6 +1,6 @@
 //! The settings of a stream on the server: those of a new one, and which ones are refused.
 
-use super::options::Options;
+use super::options::JetStreamOptions;
 use crate::{Error, Name, Result};
 use async_nats::jetstream::stream::{
     Config, DiscardPolicy, PersistenceMode, RetentionPolicy, StorageType,
@@ -12,7 +12,7 @@ pub(super) fn subject(database: &Name, origin: &str) -> String {
 }
 
 /// The settings of a new stream.
-pub(super) fn new(options: &Options, database: &Name) -> Config {
+pub(super) fn new(options: &JetStreamOptions, database: &Name) -> Config {
     Config {
         name: options.stream.clone(),
         description: Some(format!("Densite: the rows of the database {database}")),
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_new_stream_is_fine_and_one_that_loses_messages_is_not() {
         let database: Name = "app".parse().expect("a name");
-        let options = Options::new("nats://localhost", "S");
+        let options = JetStreamOptions::new("nats://localhost", "S");
         let fine = new(&options, &database);
         assert_eq!(check(&fine, &database), Ok(()));
         assert!(fine.deny_purge && fine.deny_delete);

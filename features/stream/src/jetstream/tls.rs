@@ -1,6 +1,6 @@
 //! Which certificates are trusted, and which one the client shows.
 
-use super::options::Options;
+use super::options::JetStreamOptions;
 use crate::{Error, Result};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The settings of TLS: the system's certificates, which `SSL_CERT_FILE` and `SSL_CERT_DIR` replace,
 /// and those of the caller's file.
-pub(super) fn config(options: &Options) -> Result<ClientConfig> {
+pub(super) fn config(options: &JetStreamOptions) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
     // Single files that cannot be read are skipped, as other programs do.
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -61,9 +61,9 @@ mod tests {
     fn a_file_without_certificates_is_named() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ca.pem");
-        let options = Options {
+        let options = JetStreamOptions {
             ca_file: Some(path.clone()),
-            ..Options::new("tls://localhost", "s")
+            ..JetStreamOptions::new("tls://localhost", "s")
         };
         for contents in [None, Some("no certificate")] {
             if let Some(contents) = contents {

@@ -7,27 +7,27 @@
 //! that a record is missing. [`users()`] lists the processes that have a file of the directory
 //! open.
 
+mod chroma_vacuum;
 mod dir;
 mod hold;
 mod index;
 mod leftovers;
 pub mod pickle;
-mod plan;
 mod prune;
+mod prune_plan;
 mod scan;
 mod schema;
 mod segments;
 mod setting;
 mod sql;
 mod users;
-mod vacuum;
 
+pub use chroma_vacuum::ChromaVacuum;
 pub use dir::{ChromaDir, recognise};
 pub use hold::Hold;
 pub use leftovers::Leftover;
-pub use plan::{CollectionPlan, GonePlan, PrunePlan, SegmentPlan, plan};
 pub use prune::{Pruned, prune};
+pub use prune_plan::{CollectionPlan, GonePlan, PrunePlan, SegmentPlan, plan};
 pub use schema::{Schema, is_chroma};
 pub use setting::{AutoPurge, PurgeChange};
 pub use users::users;
-pub use vacuum::ChromaVacuum;

@@ -1,7 +1,7 @@
 //! Deletes rows from the queue.
 
 use super::dir::ChromaDir;
-use super::plan::{Cut, PrunePlan, find};
+use super::prune_plan::{Cut, PrunePlan, find};
 use super::setting::{self, PurgeChange};
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};

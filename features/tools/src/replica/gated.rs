@@ -1,7 +1,7 @@
 //! A database that is shipped in a process that can fork (rule S15): a fork waits until no call of
 //! SQLite or the store is under way. It does not wait for the bucket, which can take long.
 
-use super::source::Database;
+use super::shipped_database::Database;
 use densite_log::Image;
 use densite_replica::{Result, Source};
 use densite_sqlite::fork_gate;

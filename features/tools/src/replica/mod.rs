@@ -7,15 +7,15 @@ mod file_stamps;
 mod first_pages;
 mod gated;
 mod in_process;
-mod log;
 mod object;
+mod open_state;
 mod owner;
 mod replicate;
 mod restore;
 mod restore_all;
 mod restored_log;
-mod source;
-mod state;
+mod shipped_database;
+mod shipped_log;
 mod traffic;
 
 pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};

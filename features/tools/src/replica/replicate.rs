@@ -5,16 +5,16 @@ use super::doubts::doubts;
 use super::figures::{Ended, Figures, PointInBucket};
 use super::gated::Gated;
 use super::object::is_object;
+use super::open_state::{Look, State};
 use super::owner::owner;
-use super::source::{Database, now_ms};
-use super::state::{Look, State};
+use super::shipped_database::{Database, now_ms};
 use super::traffic::Counted;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::paths::{COMPANIONS, TEMP_MARK};
 use crate::progress::Progress;
 use crate::target;
-use densite_replica::{Error as Wrong, Options, Shipper, Step};
+use densite_replica::{Error as Wrong, Shipper, ShipperOptions, Step};
 use densite_sqlite::{Api, Code, fork_gate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub struct ReplicateOptions {
 
 impl Default for ReplicateOptions {
     fn default() -> ReplicateOptions {
-        let options = Options::default();
+        let options = ShipperOptions::default();
         ReplicateOptions {
             retain: options.retain,
             base_every: options.base_every,
@@ -362,12 +362,12 @@ impl Replicas {
         let mut database = Database::open(self.api, db)?;
         drop(inside);
         let place = Place::to_write(&self.url_of(db))?;
-        let options = Options {
+        let options = ShipperOptions {
             retain: self.options.retain,
             base_every: self.options.base_every,
             takeover: self.options.takeover,
             owner: owner(database.path())?,
-            ..Options::default()
+            ..ShipperOptions::default()
         };
         progress.phase("replicating", crate::paths::len_or_zero(db));
         let bucket = place.shared();

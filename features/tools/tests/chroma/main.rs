@@ -1,8 +1,8 @@
 //! Made-up Chroma directories. Every rule of `densite_tools::chroma` has a test here that fails
 //! without it. (`apps/cli/tests/chroma_real.rs` tests directories that Chroma itself created.)
 
+mod histories;
 mod made;
-mod model;
 mod names;
 mod rules;
 mod settings;

@@ -1,8 +1,8 @@
 //! Valid inputs of each target. Here those of the structures, byte by byte as docs/FORMAT.md has
 //! them.
 
-mod files;
 mod frames;
+mod whole_files;
 
 use super::layout::{INDEX_RAW, INNER_FANOUT, LEAF_FANOUT, first_hash, kind};
 use super::{SALT, repair};
@@ -10,8 +10,8 @@ use crate::target::Seeds;
 use densite_store::CodecChoice;
 use densite_store::codec::{self, CodecId};
 
-pub(super) use files::file;
 pub(super) use frames::{dictionary, frame, page};
+pub(super) use whole_files::file;
 
 /// Numbers and their lengths in bytes, one behind the other.
 fn numbers(fields: &[(u64, usize)]) -> Vec<u8> {

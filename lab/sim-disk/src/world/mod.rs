@@ -4,9 +4,9 @@
 //! The call at which the cut comes is done and then fails: its change is in the cache and can
 //! survive like any other.
 
+mod directories;
 mod files;
 mod lives;
-mod names;
 
 use std::collections::BTreeMap;
 

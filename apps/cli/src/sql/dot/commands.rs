@@ -1,7 +1,7 @@
 //! The list of dot commands.
 
 use super::super::session::{Flow, Session};
-use super::{backup, dump, import, names, settings};
+use super::{backup, dump, import, listing, settings};
 use crate::failure::Failure;
 
 /// A dot command.
@@ -56,7 +56,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         "",
         "List the database and attached ones",
         (0, 0),
-        names::databases
+        listing::databases
     ),
     command!(
         "dump",
@@ -105,7 +105,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         "[TABLE]",
         "List the names of indexes",
         (0, 1),
-        names::indexes
+        listing::indexes
     ),
     command!(
         "mode",
@@ -176,7 +176,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         "[TABLE]",
         "Print CREATE statements; TABLE can have % and _",
         (0, 1),
-        names::schema
+        listing::schema
     ),
     command!(
         "separator",
@@ -205,7 +205,7 @@ pub(crate) const COMMANDS: &[Command] = &[
         "[TABLE]",
         "List the names of tables and views; TABLE can have % and _",
         (0, 1),
-        names::tables
+        listing::tables
     ),
     command!(
         "timeout",

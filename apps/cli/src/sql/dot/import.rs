@@ -10,9 +10,9 @@ use super::super::pipe::{FromCommand, command_of};
 use super::super::session::{Flow, Session};
 use crate::args::{FileFormat, LoadArgs, Quote, Types};
 use crate::failure::Failure;
-use crate::load::failure::{doubt, input};
+use crate::load::file_failure::{doubt, input};
 use crate::load::insert::{Options, Stop, load};
-use crate::load::{Bad, format_of, open, open_text, target};
+use crate::load::{Bad, format_of, open, open_text, target_table};
 use crate::out;
 use crate::progress::Bar;
 use densite_tools::Progress;
@@ -112,7 +112,7 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         Some(name) => name.to_owned(),
         None => schema_of(&session.connection, table).map_err(sql)?,
     };
-    let exists = target::find_table(&session.connection, &schema, table)
+    let exists = target_table::find_table(&session.connection, &schema, table)
         .map_err(sql)?
         .is_some();
     let separator = session.output.style().separators.0.as_deref();

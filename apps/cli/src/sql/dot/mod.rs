@@ -8,7 +8,7 @@ mod commands;
 mod dump;
 mod import;
 mod instead;
-mod names;
+mod listing;
 mod settings;
 mod words;
 

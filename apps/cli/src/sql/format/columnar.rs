@@ -4,7 +4,7 @@
 //! [`Batcher`](densite_bulk::Batcher). A file that stops at an error gets no footer, so that no
 //! program takes it for a whole one.
 
-use super::{Column, Sink, Style, values};
+use super::{Column, Sink, Style, value_text};
 use arrow_array::{
     ArrayRef, BinaryArray, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions,
     StringArray,
@@ -164,7 +164,7 @@ impl Sink for Columnar {
                 "a Parquet or Arrow file has one result; choose another file for the next one",
             ));
         }
-        let columns: Vec<_> = values::keys_plain(columns)
+        let columns: Vec<_> = value_text::keys_plain(columns)
             .into_iter()
             .zip(columns)
             .map(|(name, column)| (name, column.declared.clone().filter(|_| !self.as_text)))
@@ -221,7 +221,7 @@ fn refused(e: densite_bulk::Error) -> io::Error {
 
 /// The text of a value in CSV; `None` for NULL.
 fn plain(value: ValueRef<'_>) -> Option<String> {
-    (!matches!(value, ValueRef::Null)).then(|| values::text(value, ""))
+    (!matches!(value, ValueRef::Null)).then(|| value_text::text(value, ""))
 }
 
 fn as_text(text: &Option<String>) -> densite_sqlite::ValueRef<'_> {

@@ -1,6 +1,6 @@
 //! Comma-separated values.
 
-use super::values::text;
+use super::value_text::text;
 use super::{Column, Sink, Style};
 use rusqlite::types::ValueRef;
 use std::io::{self, Write};

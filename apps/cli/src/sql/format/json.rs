@@ -1,6 +1,6 @@
 //! JSON and JSON lines.
 
-use super::values::{json_value, keys, keys_plain};
+use super::value_text::{json_value, keys, keys_plain};
 use super::{Column, Sink};
 use rusqlite::types::ValueRef;
 use serde_json::json;

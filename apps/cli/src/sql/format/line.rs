@@ -1,6 +1,6 @@
 //! A line for each value, as `name = value`, with an empty line between two rows.
 
-use super::values::text;
+use super::value_text::text;
 use super::{Column, Sink, Style};
 use crate::shown;
 use rusqlite::types::ValueRef;

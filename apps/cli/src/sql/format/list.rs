@@ -1,6 +1,6 @@
 //! A line for each row, with a separator between values: the default of the sqlite3 shell.
 
-use super::values::text;
+use super::value_text::text;
 use super::{Column, Sink, Style};
 use crate::shown;
 use rusqlite::types::ValueRef;

@@ -1,6 +1,6 @@
 //! A table in Markdown, written row by row: its columns are not aligned.
 
-use super::values::text;
+use super::value_text::text;
 use super::{Column, Sink, Style};
 use crate::shown;
 use rusqlite::types::ValueRef;

@@ -18,7 +18,7 @@ mod list;
 mod literals;
 mod markdown;
 mod table;
-mod values;
+mod value_text;
 
 pub(crate) use json::Wrapped;
 

@@ -1,6 +1,6 @@
 //! Tables with borders.
 
-use super::values::text;
+use super::value_text::text;
 use super::{Column, Sink, Style};
 use crate::shown;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};

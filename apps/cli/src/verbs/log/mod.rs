@@ -4,7 +4,7 @@ mod change;
 mod check;
 mod repair;
 mod status;
-mod stream;
+mod stream_status;
 mod tail;
 
 use crate::args::{Common, LogVerb};

@@ -1,6 +1,6 @@
 //! `densite log status DB`
 
-use super::stream::Stream;
+use super::stream_status::Stream;
 use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
 use crate::shown::{self, shown};

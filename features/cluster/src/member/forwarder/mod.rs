@@ -5,11 +5,11 @@
 //! be remembered, whatever crashes: a message that was sent and not acknowledged is found, or it
 //! never comes. A stream that lost messages gets the rows again, as long as the log has them.
 
-mod rows;
+mod next_message;
 mod settle;
 mod settled;
 
-use self::rows::{Found, Rows};
+use self::next_message::{Found, Rows};
 use self::settled::Settled;
 use super::message::{Body, LastTransaction, Message};
 use super::retained::Retained;

@@ -1,7 +1,7 @@
 //! A scan: merges base table and overlay by key.
 
 use super::Reading;
-use super::plan::{APART, GUARD, ORDERED, POINT};
+use super::scan_plan::{APART, GUARD, ORDERED, POINT};
 use crate::error::refused;
 use crate::read::{Applied, Bounds, Item, Name, Overlay, Row, Run, name};
 use crate::schema::affinity::Affinity;

@@ -6,7 +6,7 @@
 //! search for a whole key needs one statement for position and row.
 
 mod cursor;
-mod plan;
+mod scan_plan;
 
 pub(crate) use cursor::Cursor;
 
@@ -91,12 +91,12 @@ impl Reading {
             return;
         };
         let number = || {
-            let mut statement = self.statement(connection, plan::NUMBER)?;
+            let mut statement = self.statement(connection, scan_plan::NUMBER)?;
             let number = match statement.step()? {
                 true => statement.column(0).as_bytes().map(<[u8]>::to_vec),
                 false => None,
             };
-            self.give_back(plan::NUMBER, statement);
+            self.give_back(scan_plan::NUMBER, statement);
             Ok(number.unwrap_or_default())
         };
         if !marked.is_current(connection, number) {

@@ -3,13 +3,13 @@
 
 mod changes;
 mod compare;
+mod full_disk;
 mod kinds;
 mod looks;
 mod questions;
 mod random;
 mod schema;
 mod tight;
-mod trouble;
 
 use crate::common::storage::{FEW, ONE, Own};
 use crate::common::{Db, all, create, one};

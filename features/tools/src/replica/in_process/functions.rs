@@ -1,7 +1,7 @@
 //! The SQL functions. Triggers and views cannot call them, because they act beyond the database.
 
 use super::databases::Member;
-use super::options::Options;
+use super::replicate_options::Options;
 use super::shipping::{Shipping, ticket};
 use super::{follower, status, wait};
 use crate::form::{self, Form};

@@ -9,7 +9,7 @@
 mod databases;
 mod follower;
 mod functions;
-mod options;
+mod replicate_options;
 mod shipping;
 mod status;
 mod wait;

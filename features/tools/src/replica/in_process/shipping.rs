@@ -1,6 +1,6 @@
 //! The thread that ships a database for the connections of a process.
 
-use super::options::Options;
+use super::replicate_options::Options;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::replica::{Figures, Replicas};

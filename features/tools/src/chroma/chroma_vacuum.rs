@@ -2,8 +2,8 @@
 
 use super::dir::{ChromaDir, recognise};
 use super::leftovers;
-use super::plan::{PrunePlan, plan};
 use super::prune::{Pruned, prune};
+use super::prune_plan::{PrunePlan, plan};
 use super::schema::is_chroma;
 use super::users::users;
 use crate::db::{Access, from_sqlite};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// How a remote file is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct RemoteOptions {
     /// How long one read may take, with all attempts. The default is 30 seconds.
     pub timeout: Duration,
     /// Certificates in PEM that are trusted in addition to the system's.
@@ -16,9 +16,9 @@ pub struct Options {
     pub cache_bytes: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for RemoteOptions {
+    fn default() -> RemoteOptions {
+        RemoteOptions {
             timeout: Duration::from_secs(30),
             ca_file: None,
             cache_dir: None,

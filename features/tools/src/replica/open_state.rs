@@ -5,7 +5,7 @@
 //! looked at.
 
 use super::file_stamps::Files;
-use super::source::Database;
+use super::shipped_database::Database;
 use crate::error::Result;
 use densite_replica::Step;
 use densite_sqlite::Api;

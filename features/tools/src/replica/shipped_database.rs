@@ -4,7 +4,7 @@
 //! checkpoints, or takes SHARED for a moment in a rollback mode.
 
 use super::first_pages::first_pages;
-use super::log;
+use super::shipped_log;
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
@@ -58,7 +58,7 @@ impl Database {
         let file = Through::Host.file(api, &target, Access::Read)?;
         let handle = form::open_store(&target, file);
         let handle = handle.map_err(|e| Error::from_store(path, "read", e))?;
-        log::find_end(&target.path)?;
+        shipped_log::find_end(&target.path)?;
         Ok(Database {
             api,
             image: None,
@@ -94,7 +94,7 @@ fn wrong(e: &densite_sqlite::Error) -> Wrong {
 impl Source for Database {
     fn restore_point(&mut self) -> densite_replica::Result<Option<CommitId>> {
         self.image = None;
-        let held = log::hold(&self.target.path)?;
+        let held = shipped_log::hold(&self.target.path)?;
         let point = match densite_vfs::restore_point(&self.connection) {
             Ok(mark) => Ok(mark),
             // A writer has the database; it is tried again.

@@ -27,7 +27,7 @@
 //! An object is the bytes of its extents, one after the other, then a table with offset in the file
 //! and length of each, then this footer. So it can be written without knowing its end, and its end
 //! alone says what it is. Where extents overlap, the later one has the bytes. Those of the log lie
-//! behind those of the file (`features/replica/src/log.rs`).
+//! behind those of the file (`features/replica/src/log_place.rs`).
 //!
 //! Invariant: following `previous` from a restore point leads to the base of its generation. Two
 //! writers that both continue one chain make two different hashes, so that a fork is seen.
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(b.len(), FOOTER_LEN);
         assert_eq!(Footer::decode("x", &b), Ok((footer, [2; 16])));
         let tables = Tables::of("replica table");
-        tables.check_module("footer", include_str!("object.rs"));
+        tables.check_module("footer", include_str!("footer.rs"));
         tables.check(
             "footer",
             &b,

@@ -11,7 +11,7 @@ use crate::codec::{self, CodecId};
 use crate::error::{Damage, Error, Result};
 use crate::format::entry::NodeRef;
 use crate::format::record::{Kind, Record};
-use crate::format::table::{CHUNK_UNITS, FANOUT, PART_LEN, Part, Table, chunks_of, span};
+use crate::format::space_table::{CHUNK_UNITS, FANOUT, PART_LEN, Part, Table, chunks_of, span};
 use crate::options::CodecChoice;
 use densite_disk::sync::Mutex;
 use densite_disk::{Fields, File};

@@ -1,6 +1,6 @@
 //! How the columns of tables and indexes are coded in a compressed file.
 
-use super::text::escaped;
+use super::html_text::escaped;
 use crate::out;
 use densite_tools::json::kind;
 use densite_tools::{Form, Info, Object};
