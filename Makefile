@@ -273,6 +273,7 @@ lint: need-build
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p densite-tools -p densite-vfs --lib --locked -- -D warnings  # without the features chroma and remote
 	cargo clippy -p densite-stream --lib --no-default-features --locked -- -D warnings
+	cargo clippy -p densite-cli --no-default-features --locked -- -D warnings
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked

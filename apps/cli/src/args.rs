@@ -67,6 +67,7 @@ pub(crate) enum Verb {
     /// Say in five lines what to do with a database: compress, vacuum, settings
     Advise(DbArg),
     /// Run SQL on a database, compressed or plain; at a terminal, a shell
+    #[cfg(feature = "shell")]
     Sql(SqlArgs),
     /// Load all rows of a CSV, JSON or Parquet file into a table, or none
     Load(LoadArgs),
@@ -319,6 +320,7 @@ pub(crate) struct ReportArgs {
     pub(crate) output: PathBuf,
 }
 
+#[cfg(feature = "shell")]
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
     /// The database, compressed or plain, a URL, or a file: URI

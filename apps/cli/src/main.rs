@@ -1,11 +1,12 @@
 //! The `densite` command. Its output with `--json` is a contract: docs/CLI.md.
 
 #![forbid(unsafe_code)]
+// What statements and results have in common stands in one place, whether or not the shell is there.
+#![cfg_attr(not(feature = "shell"), allow(dead_code, unused_imports))]
 
 mod advice;
 mod args;
 mod ask;
-mod chroma;
 mod compressor;
 mod exit;
 mod failure;
@@ -15,6 +16,8 @@ mod out;
 mod panics;
 mod progress;
 mod report;
+#[cfg(feature = "shell")]
+mod shell;
 mod shown;
 mod sql;
 mod sqlite;
@@ -65,6 +68,7 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Salvage(args) => verbs::salvage::run(cli.common, args),
         Verb::Vacuum(args) => verbs::vacuum::run(cli.common, args),
         Verb::Report(args) => verbs::report::run(cli.common, args),
+        #[cfg(feature = "shell")]
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
         Verb::Load(args) => verbs::load::run(cli.common, args),
         Verb::Advise(args) => verbs::advise::run(cli.common, args),

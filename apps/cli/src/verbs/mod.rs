@@ -21,6 +21,7 @@ mod restore_all;
 mod restored;
 pub(crate) mod salvage;
 pub(crate) mod share;
+#[cfg(feature = "shell")]
 pub(crate) mod sql;
 pub(crate) mod trim;
 pub(crate) mod vacuum;

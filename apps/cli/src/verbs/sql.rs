@@ -6,10 +6,10 @@
 use crate::args::{Common, SqlArgs};
 use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
+use crate::shell::prompt;
+use crate::shell::script::{self, Then};
+use crate::shell::session::Session;
 use crate::sql::failure::unprinted;
-use crate::sql::prompt;
-use crate::sql::script::{self, Then};
-use crate::sql::session::Session;
 use crate::{out, shown, sqlite};
 use serde_json::Value;
 use std::io::{self, IsTerminal};

@@ -1,13 +1,15 @@
 //! `densite vacuum PATH`
 
+#[cfg(feature = "chroma")]
+mod chroma;
+
 use crate::args::{Common, VacuumArgs};
 use crate::ask;
 use crate::failure::Outcome;
 use crate::gain;
 use crate::progress::Bar;
 use crate::shown;
-use crate::{chroma, out, sqlite};
-use densite_tools::chroma::{ChromaVacuum, PrunePlan};
+use crate::{out, sqlite};
 use densite_tools::{Form, VacuumOptions, VacuumPlan, VacuumReport};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -18,8 +20,9 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
         store: args.level.store(),
         wait: args.lock.timeout,
     };
-    if let Some(directory) = ChromaVacuum::find(api, &args.path, &options)? {
-        return of_chroma(common, args, &options, &directory);
+    #[cfg(feature = "chroma")]
+    if let Some(code) = chroma::vacuum(common, args, &options)? {
+        return Ok(code);
     }
     let bar = Bar::new(common);
     let plan = VacuumPlan::new(api, &args.path, &options)?;
@@ -42,68 +45,6 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
     drop(bar);
     let (object, text) = done(common, &report?);
     out::report(common, &object, &text, &is_done(args));
-    Ok(0)
-}
-
-/// The same for a Chroma directory, whose log is pruned too.
-fn of_chroma(
-    common: Common,
-    args: &VacuumArgs,
-    options: &VacuumOptions,
-    directory: &ChromaVacuum,
-) -> Outcome {
-    let plan = directory.vacuum();
-    let with_plan = |mut object: Value, plan: &PrunePlan| {
-        if let Value::Object(object) = &mut object {
-            object.insert("chroma".into(), chroma::json(plan));
-        }
-        object
-    };
-    if args.dry_run {
-        let object = with_plan(planned_json(plan)?, directory.plan());
-        let text = format!("{}{}", chroma::text(directory.plan()), planned_text(plan)?);
-        out::result(common, &object, &text)?;
-        return Ok(0);
-    }
-    directory.check()?;
-    if !common.yes {
-        let given = args.path.display();
-        for line in chroma::text(directory.plan()).trim_end().lines() {
-            out::message(common, line);
-        }
-        let reclaims = gain::sentence(plan.gain());
-        out::message(
-            common,
-            &format!(
-                "{given}: a vacuum reclaims {reclaims}, plus the space of the deleted rows of the log"
-            ),
-        );
-        ask::consent(common, &format!("Prune and vacuum {given} now?"))?;
-    }
-    let mut bar = Bar::interruptible(common)?;
-    let report = directory.run(options, &mut bar);
-    drop(bar);
-    let (pruned, report) = report?;
-    let (object, text) = done(common, &report);
-    let text = if common.quiet {
-        text
-    } else {
-        let folders = match pruned.leftovers.len() as u64 {
-            0 => String::new(),
-            n => format!(
-                "; {} of deleted collections removed, {}",
-                out::counted(n, "folder", "folders"),
-                out::bytes(chroma::leftover_bytes(&pruned))
-            ),
-        };
-        format!(
-            "{}: {} of {} rows of the log pruned{folders}\n{text}",
-            shown::path(&pruned.dir),
-            out::thousands(pruned.rows),
-            out::thousands(pruned.queue_rows),
-        )
-    };
-    out::report(common, &with_plan(object, &pruned), &text, &is_done(args));
     Ok(0)
 }
 

@@ -1,10 +1,10 @@
 //! Runs the statements and dot commands of a text, up to the first error, or all with `.bail off`.
 
 use super::dot;
-use super::failure::{other, unprinted};
 use super::session::{Flow, Session, Text};
-use super::split::Splitter;
 use crate::failure::Failure;
+use crate::sql::failure::{other, unprinted};
+use crate::sql::split::Splitter;
 use std::io::{self, BufRead, BufReader};
 
 /// How deep files can read others, as in the sqlite3 shell.

@@ -2,7 +2,7 @@
 
 use super::keywords::KEYWORDS;
 use crate::args::Format;
-use crate::sql::dot::COMMANDS;
+use crate::shell::dot::COMMANDS;
 use crate::sql::open::BUSY_TIMEOUT;
 use clap::ValueEnum;
 use densite_sqlite::quoted;

@@ -14,9 +14,9 @@ mod words;
 
 pub(crate) use commands::COMMANDS;
 
-use super::failure::other;
 use super::session::{Flow, Session};
 use crate::failure::Failure;
+use crate::sql::failure::other;
 use commands::Command;
 use serde_json::json;
 use std::fmt::Write;

@@ -6,10 +6,10 @@
 //! A damaged table does not end the dump, as in that shell: it has the rows before the damage and,
 //! from the end of the table, those behind it. Then the dump ends with ROLLBACK.
 
-use super::super::failure::{At, failure, other};
-use super::super::literal::literal;
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
+use crate::sql::failure::{At, failure, other};
+use crate::sql::literal::literal;
 use densite_sqlite::quoted;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode};

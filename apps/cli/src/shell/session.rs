@@ -1,17 +1,17 @@
 //! What statements and dot commands share: the connection, the output, parameters, and settings.
 
-use super::failure::{At, failure, other, with_nearest};
-use super::format::{Column, Wrapped};
-use super::interrupt::Interrupts;
-use super::open::{Access, Opened, shown_name};
-use super::output::Output;
-use super::params::Params;
-use super::pipe::FromCommand;
-use super::split::Piece;
 use crate::args::{Common, Format, SqlArgs};
 use crate::failure::Failure;
 use crate::out::Object;
 use crate::progress::Fetching;
+use crate::sql::failure::{At, failure, other, with_nearest};
+use crate::sql::format::{Column, Wrapped};
+use crate::sql::interrupt::Interrupts;
+use crate::sql::open::{Access, Opened, shown_name};
+use crate::sql::output::Output;
+use crate::sql::params::Params;
+use crate::sql::pipe::FromCommand;
+use crate::sql::split::Piece;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
 use std::fs::File;

@@ -4,9 +4,6 @@
 //! names of the columns otherwise, and .separator says what separates fields. A file whose name
 //! begins with `|` is a command that prints CSV.
 
-use super::super::failure::{At, failure, other};
-use super::super::interrupt::Interrupts;
-use super::super::pipe::{FromCommand, command_of};
 use super::super::session::{Flow, Session};
 use crate::args::{FileFormat, LoadArgs, Quote, Types};
 use crate::failure::Failure;
@@ -15,6 +12,9 @@ use crate::load::insert::{Options, Stop, load};
 use crate::load::{Bad, format_of, open, open_text, target_table};
 use crate::out;
 use crate::progress::Bar;
+use crate::sql::failure::{At, failure, other};
+use crate::sql::interrupt::Interrupts;
+use crate::sql::pipe::{FromCommand, command_of};
 use densite_tools::Progress;
 use rusqlite::{Connection, OptionalExtension};
 

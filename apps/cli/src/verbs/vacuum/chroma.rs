@@ -1,12 +1,82 @@
-//! The output of `vacuum` for a Chroma directory: the plan of `--dry-run`, and the result.
+//! `densite vacuum DIR` for a directory of Chroma, whose log is pruned, too.
 
-use crate::out;
-use crate::shown;
-use densite_tools::chroma::{AutoPurge, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan};
+use super::{done, is_done, planned_json, planned_text};
+use crate::args::{Common, VacuumArgs};
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{ask, gain, out, shown, sqlite};
+use densite_tools::VacuumOptions;
+use densite_tools::chroma::{
+    AutoPurge, ChromaVacuum, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan,
+};
 use serde_json::{Value, json};
 
+/// Prunes and vacuums a directory of Chroma; `None` if the path is no such directory.
+pub(super) fn vacuum(
+    common: Common,
+    args: &VacuumArgs,
+    options: &VacuumOptions,
+) -> Result<Option<u8>, Failure> {
+    let Some(directory) = ChromaVacuum::find(sqlite::api()?, &args.path, options)? else {
+        return Ok(None);
+    };
+    let plan = directory.vacuum();
+    let with_plan = |mut object: Value, plan: &PrunePlan| {
+        if let Value::Object(object) = &mut object {
+            object.insert("chroma".into(), to_json(plan));
+        }
+        object
+    };
+    if args.dry_run {
+        let object = with_plan(planned_json(plan)?, directory.plan());
+        let text = format!("{}{}", text(directory.plan()), planned_text(plan)?);
+        out::result(common, &object, &text)?;
+        return Ok(Some(0));
+    }
+    directory.check()?;
+    if !common.yes {
+        let given = args.path.display();
+        for line in text(directory.plan()).trim_end().lines() {
+            out::message(common, line);
+        }
+        let reclaims = gain::sentence(plan.gain());
+        out::message(
+            common,
+            &format!(
+                "{given}: a vacuum reclaims {reclaims}, plus the space of the deleted rows of the log"
+            ),
+        );
+        ask::consent(common, &format!("Prune and vacuum {given} now?"))?;
+    }
+    let mut bar = Bar::interruptible(common)?;
+    let report = directory.run(options, &mut bar);
+    drop(bar);
+    let (pruned, report) = report?;
+    let (object, text) = done(common, &report);
+    let text = if common.quiet {
+        text
+    } else {
+        let folders = match pruned.leftovers.len() as u64 {
+            0 => String::new(),
+            n => format!(
+                "; {} of deleted collections removed, {}",
+                out::counted(n, "folder", "folders"),
+                out::bytes(leftover_bytes(&pruned))
+            ),
+        };
+        format!(
+            "{}: {} of {} rows of the log pruned{folders}\n{text}",
+            shown::path(&pruned.dir),
+            out::thousands(pruned.rows),
+            out::thousands(pruned.queue_rows),
+        )
+    };
+    out::report(common, &with_plan(object, &pruned), &text, &is_done(args));
+    Ok(Some(0))
+}
+
 /// The object `chroma` of the JSON output.
-pub(crate) fn json(plan: &PrunePlan) -> Value {
+fn to_json(plan: &PrunePlan) -> Value {
     json!({
         "directory": plan.dir.to_string_lossy(),
         "schema": {
@@ -39,7 +109,7 @@ pub(crate) fn json(plan: &PrunePlan) -> Value {
 }
 
 /// The space of the folders of deleted collections.
-pub(crate) fn leftover_bytes(plan: &PrunePlan) -> u64 {
+fn leftover_bytes(plan: &PrunePlan) -> u64 {
     plan.leftovers.iter().map(|folder| folder.bytes).sum()
 }
 
@@ -76,7 +146,7 @@ fn hold(hold: &Hold) -> Value {
 
 /// The same as text: a line for each collection that has rows in the queue, and a summary of the
 /// others.
-pub(crate) fn text(plan: &PrunePlan) -> String {
+fn text(plan: &PrunePlan) -> String {
     use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
     let mut table = Table::new();
     table
@@ -288,7 +358,7 @@ mod tests {
 
     #[test]
     fn the_object_has_the_fields_of_the_contract() {
-        let object = json(&plan());
+        let object = to_json(&plan());
         let contract = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md"));
         let start = contract.find("### chroma").expect("the section");
         let contract = contract.get(start..).unwrap_or_default();

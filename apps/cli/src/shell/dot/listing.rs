@@ -1,9 +1,9 @@
 //! The commands that list what a database has.
 
-use super::super::failure::{At, failure};
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
 use crate::shown;
+use crate::sql::failure::{At, failure};
 use densite_sqlite::quoted;
 
 /// The width of lists.

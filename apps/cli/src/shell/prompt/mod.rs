@@ -9,9 +9,9 @@ mod keywords;
 
 use super::script::{self, Then};
 use super::session::Session;
-use super::split::Splitter;
 use crate::failure::Failure;
 use crate::out::{self, Object};
+use crate::sql::split::Splitter;
 use helper::Names;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;

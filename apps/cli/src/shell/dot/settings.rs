@@ -1,14 +1,14 @@
 //! The commands that change how the shell works, and those that run or print something.
 
-use super::super::failure::other;
-use super::super::literal::literal;
-use super::super::pipe::{self, FromCommand, command_of};
 use super::super::session::{Flow, Session, Text};
 use super::words::unescaped;
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::out;
 use crate::shown;
+use crate::sql::failure::other;
+use crate::sql::literal::literal;
+use crate::sql::pipe::{self, FromCommand, command_of};
 use clap::ValueEnum;
 use std::fs::File;
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! `.open`: another database. `.backup` and `.save`: a copy of the database, of one committed state.
 
-use super::super::failure::{At, failure, other};
-use super::super::open::{Access, BUSY_TIMEOUT, Opened, shown_name};
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
 use crate::out;
+use crate::sql::failure::{At, failure, other};
+use crate::sql::open::{Access, BUSY_TIMEOUT, Opened, shown_name};
 use densite_disk::wait::Retry;
 use rusqlite::backup::{Backup, StepResult};
 use std::path::Path;
