@@ -70,6 +70,7 @@ codes! {
     IOERR_CHECKRESERVEDLOCK = 10 | 14 << 8, "asking for a lock failed";
     IOERR_LOCK = 10 | 15 << 8, "locking failed";
     IOERR_CLOSE = 10 | 16 << 8, "closing failed";
+    IOERR_SHMLOCK = 10 | 20 << 8, "locking shared memory failed";
     IOERR_SHMMAP = 10 | 21 << 8, "mapping shared memory failed";
     LOCKED_SHAREDCACHE = 6 | 1 << 8, "another connection of the shared cache locks the table";
     IOERR_DELETE_NOENT = 10 | 23 << 8, "there is no such file to delete";

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use densite_disk::sync::Mutex;
 use densite_sim_disk::SimDisk;
-use rusqlite::ffi;
+use densite_sqlite::ffi;
 
 use super::locks::Locks;
 use super::shm::Shm;
@@ -73,7 +73,7 @@ impl State {
         State {
             machine: Mutex::new(Arc::new(Machine::new(disk))),
             sector_size: AtomicI32::new(512),
-            characteristics: AtomicI32::new(ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE),
+            characteristics: AtomicI32::new(ffi::IOCAP_POWERSAFE_OVERWRITE),
             open_files: AtomicUsize::new(0),
             holder_next: AtomicU64::new(1),
             beside: Mutex::default(),

@@ -6,21 +6,20 @@
 //! in SQLite's unix VFS: with the first sync of a journal or WAL that was opened with the create
 //! flag, and after a deletion that requests it.
 
-mod io_methods;
 mod locks;
 mod machine;
 mod open_file;
 mod shm;
-mod vfs_methods;
+mod vfs;
 
+use densite_sim_disk::SimDisk;
+use densite_sqlite::{HostVfs, register_vfs};
+use machine::State;
+use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-use densite_sim_disk::SimDisk;
-use rusqlite::{Connection, OpenFlags, ffi};
-
-use machine::State;
+use vfs::Simulated;
 
 /// A registered VFS on a simulated machine. Dropping it unregisters the name.
 ///
@@ -36,18 +35,17 @@ use machine::State;
 /// let db = vfs.connect("/db/app.db").expect("open what survived");
 /// db.query_row("PRAGMA integrity_check", [], |_| Ok(())).expect("sound");
 /// ```
-#[derive(Debug)]
 pub struct SimVfs {
     name: String,
-    state: &'static Arc<State>,
-    table: *mut ffi::sqlite3_vfs,
+    state: Arc<State>,
+    registered: HostVfs,
 }
 
-// SAFETY: the pointer is only used to unregister, which SQLite allows from any thread. All other
-// fields are Sync.
-unsafe impl Send for SimVfs {}
-// SAFETY: as above; no shared method uses the pointer.
-unsafe impl Sync for SimVfs {}
+impl std::fmt::Debug for SimVfs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SimVfs({})", self.name)
+    }
+}
 
 impl SimVfs {
     /// Registers a VFS with this name and files on `disk`. It does not become the default.
@@ -56,21 +54,19 @@ impl SimVfs {
     /// If the name is in use or contains a zero byte, or if SQLite refuses it.
     pub fn register(name: &str, disk: SimDisk) -> SimVfs {
         let c_name = CString::new(name).expect("a VFS name holds no zero byte");
-        // SAFETY: the name ends with a zero; sqlite3_vfs_find initialises SQLite.
-        let taken = unsafe { ffi::sqlite3_vfs_find(c_name.as_ptr()) };
-        assert!(taken.is_null(), "there is a VFS {name} already");
-        // Leaked, a few hundred bytes for each registration: a shim on top of this VFS or an open
-        // connection can use them after this guard is dropped.
-        let c_name: &'static std::ffi::CStr = Box::leak(c_name.into_boxed_c_str());
-        let state: &'static Arc<State> = Box::leak(Box::new(Arc::new(State::new(disk))));
-        let table = Box::into_raw(Box::new(vfs_methods::table(c_name, state)));
-        // SAFETY: the table is complete and lives forever.
-        let rc = unsafe { ffi::sqlite3_vfs_register(table, 0) };
-        assert_eq!(rc, ffi::SQLITE_OK, "SQLite refuses the VFS {name}");
+        let api = densite_linked::api().expect("the linked SQLite is new enough");
+        let taken = HostVfs::find(api, Some(&c_name));
+        assert!(taken.is_none(), "there is a VFS {name} already");
+        let state = Arc::new(State::new(disk));
+        let vfs = Simulated {
+            host: HostVfs::find(api, None).expect("a default VFS"),
+            state: state.clone(),
+        };
+        let registered = register_vfs(api, &c_name, vfs, false).expect("SQLite takes the VFS");
         SimVfs {
             name: name.to_owned(),
             state,
-            table,
+            registered,
         }
     }
 
@@ -129,7 +125,8 @@ impl SimVfs {
 
 impl Drop for SimVfs {
     fn drop(&mut self) {
-        // SAFETY: the table was registered and is never freed.
-        unsafe { ffi::sqlite3_vfs_unregister(self.table) };
+        // SAFETY: it is registered and never freed: a VFS on top of it or an open connection can
+        // use it later.
+        unsafe { ffi::sqlite3_vfs_unregister(self.registered.as_ptr().cast()) };
     }
 }

@@ -1,39 +1,25 @@
-//! One file that SQLite has open: its methods, in safe Rust and with SQLite's codes.
-
-use std::ffi::c_int;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use densite_disk::{Error, ErrorKind, File, Op, OpenMode, SyncKind};
-use densite_sim_disk::SimFile;
-use rusqlite::ffi;
+//! One file that SQLite has open.
 
 use super::locks::{Busy, Level};
 use super::machine::{Machine, Node, State};
-
-/// A SQLite result code that is not `SQLITE_OK`.
-pub(super) type Code = c_int;
+use densite_disk::{Error, ErrorKind, File, Op, OpenMode, SyncKind};
+use densite_sim_disk::SimFile;
+use densite_sqlite::{Code, VfsFile, ffi};
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
 
 /// The code for a failed call of the disk.
 pub(super) fn code(e: &Error) -> Code {
     match (e.kind, e.op) {
-        (ErrorKind::Full, Op::Write | Op::Truncate) => ffi::SQLITE_FULL,
-        (_, Op::Open) => ffi::SQLITE_CANTOPEN,
-        (_, Op::Read) => ffi::SQLITE_IOERR_READ,
-        (_, Op::Write) => ffi::SQLITE_IOERR_WRITE,
-        (_, Op::Truncate) => ffi::SQLITE_IOERR_TRUNCATE,
-        (_, Op::Sync) => ffi::SQLITE_IOERR_FSYNC,
-        (_, Op::Len) => ffi::SQLITE_IOERR_FSTAT,
-        (ErrorKind::NotFound, Op::Remove) => ffi::SQLITE_IOERR_DELETE_NOENT,
-        (_, Op::Remove) => ffi::SQLITE_IOERR_DELETE,
-        (_, Op::List) => ffi::SQLITE_IOERR_ACCESS,
-        (_, Op::Rename) => ffi::SQLITE_IOERR,
-        (_, Op::Lock) => ffi::SQLITE_IOERR_LOCK,
+        (ErrorKind::Full, Op::Write | Op::Truncate) => Code::FULL,
+        (ErrorKind::NotFound, Op::Remove) => Code::IOERR_DELETE_NOENT,
+        (_, op) => op.into(),
     }
 }
 
 fn busy(_: Busy) -> Code {
-    ffi::SQLITE_BUSY
+    Code::BUSY
 }
 
 /// The directory of a path: everything before its last slash.
@@ -63,15 +49,15 @@ impl OpenFile {
     pub(super) fn open(
         state: &Arc<State>,
         path: Option<&str>,
-        flags: c_int,
+        flags: i32,
     ) -> Result<OpenFile, Code> {
         let has = |flag| flags & flag != 0;
         let machine = state.machine();
         let path = path.map_or_else(|| machine.temp_path(), str::to_owned);
-        let create = has(ffi::SQLITE_OPEN_CREATE);
-        let mode = if has(ffi::SQLITE_OPEN_READONLY) {
+        let create = has(ffi::OPEN_CREATE);
+        let mode = if has(ffi::OPEN_READONLY) {
             OpenMode::Read
-        } else if create && has(ffi::SQLITE_OPEN_EXCLUSIVE) {
+        } else if create && has(ffi::OPEN_EXCLUSIVE) {
             OpenMode::CreateNew
         } else if create {
             OpenMode::Create
@@ -79,11 +65,10 @@ impl OpenFile {
             OpenMode::Write
         };
         let file = machine.disk.open(&path, mode).map_err(|e| code(&e))?;
-        if has(ffi::SQLITE_OPEN_DELETEONCLOSE) {
+        if has(ffi::OPEN_DELETEONCLOSE) {
             machine.disk.remove(&path).map_err(|e| code(&e))?;
         }
-        let journals =
-            ffi::SQLITE_OPEN_MAIN_JOURNAL | ffi::SQLITE_OPEN_SUPER_JOURNAL | ffi::SQLITE_OPEN_WAL;
+        let journals = ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_SUPER_JOURNAL | ffi::OPEN_WAL;
         state.open_files.fetch_add(1, Ordering::Relaxed);
         Ok(OpenFile {
             state: state.clone(),
@@ -97,19 +82,55 @@ impl OpenFile {
         })
     }
 
-    /// Fills `buf`, with zeros past the end of the file.
-    pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Code> {
-        let n = self.file.read_at(buf, offset).map_err(|e| code(&e))?;
-        match buf.get_mut(n..) {
-            Some(rest) if !rest.is_empty() => {
-                rest.fill(0);
-                Err(ffi::SQLITE_IOERR_SHORT_READ)
-            }
-            _ => Ok(()),
+    /// Locks fail with the disk: a dead connection must not continue from its cache.
+    fn alive(&self, or: Code) -> Result<(), Code> {
+        match self.machine.disk.is_dead() {
+            true => Err(or),
+            false => Ok(()),
         }
     }
 
-    pub(super) fn write(&self, buf: &[u8], offset: u64) -> Result<(), Code> {
+    /// Whether the path no longer leads to a file.
+    fn has_moved(&self) -> bool {
+        !self.machine.disk.exists(&self.path).unwrap_or(true)
+    }
+
+    /// The answer to an operation whose argument is an int.
+    fn control(&mut self, op: i32, number: &mut i32) -> Code {
+        match op {
+            ffi::FCNTL_LOCKSTATE => {
+                let level = self.node.locks.lock().level(self.holder);
+                *number = level.map_or(ffi::LOCK_NONE, |l| l as i32);
+            }
+            ffi::FCNTL_HAS_MOVED => *number = i32::from(self.has_moved()),
+            // All connections belong to this process.
+            ffi::FCNTL_EXTERNAL_READER => *number = 0,
+            ffi::FCNTL_PERSIST_WAL => {
+                if *number >= 0 {
+                    self.persist_wal = *number != 0;
+                }
+                *number = i32::from(self.persist_wal);
+            }
+            ffi::FCNTL_POWERSAFE_OVERWRITE => {
+                let psow = self.device_characteristics() & ffi::IOCAP_POWERSAFE_OVERWRITE;
+                *number = i32::from(psow != 0);
+            }
+            _ => return Code::NOTFOUND,
+        }
+        Code::OK
+    }
+}
+
+impl VfsFile for OpenFile {
+    fn close(&mut self) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        self.file.read_at(buf, offset).map_err(|e| code(&e))
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         self.file.write_at(buf, offset).map_err(|e| code(&e))?;
         if std::thread::current().name() == Some("densite-checkpoint") {
             let change = self.machine.disk.changes();
@@ -118,42 +139,30 @@ impl OpenFile {
         Ok(())
     }
 
-    pub(super) fn truncate(&self, len: u64) -> Result<(), Code> {
+    fn truncate(&mut self, len: u64) -> Result<(), Code> {
         self.file.set_len(len).map_err(|e| code(&e))
     }
 
-    pub(super) fn sync(&mut self, flags: c_int) -> Result<(), Code> {
-        let kind = if flags & ffi::SQLITE_SYNC_DATAONLY != 0 {
-            SyncKind::Data
-        } else {
-            SyncKind::Full
+    fn sync(&mut self, flags: i32) -> Result<(), Code> {
+        let kind = match flags & ffi::SYNC_DATAONLY {
+            0 => SyncKind::Full,
+            _ => SyncKind::Data,
         };
         self.file.sync(kind).map_err(|e| code(&e))?;
         if self.sync_dir {
             let synced = self.machine.disk.sync_dir(parent(&self.path));
-            synced.map_err(|_| ffi::SQLITE_IOERR_DIR_FSYNC)?;
+            synced.map_err(|_| Code::IOERR_DIR_FSYNC)?;
             self.sync_dir = false;
         }
         Ok(())
     }
 
-    pub(super) fn len(&self) -> Result<u64, Code> {
+    fn file_size(&mut self) -> Result<u64, Code> {
         self.file.len().map_err(|e| code(&e))
     }
 
-    // ---- locks ----
-
-    /// Locks fail with the disk: a dead connection must not continue from its cache.
-    fn alive(&self, or: Code) -> Result<(), Code> {
-        if self.machine.disk.is_dead() {
-            Err(or)
-        } else {
-            Ok(())
-        }
-    }
-
-    pub(super) fn lock(&self, level: c_int) -> Result<(), Code> {
-        self.alive(ffi::SQLITE_IOERR_LOCK)?;
+    fn lock(&mut self, level: i32) -> Result<(), Code> {
+        self.alive(Code::IOERR_LOCK)?;
         let Some(level) = level_of(level) else {
             return Ok(());
         };
@@ -161,75 +170,84 @@ impl OpenFile {
         locks.lock(self.holder, level).map_err(busy)
     }
 
-    pub(super) fn unlock(&self, level: c_int) {
+    fn unlock(&mut self, level: i32) -> Result<(), Code> {
         let to = level_of(level).filter(|l| *l == Level::Shared);
         self.node.locks.lock().unlock(self.holder, to);
+        Ok(())
     }
 
-    pub(super) fn reserved(&self) -> bool {
-        self.node.locks.lock().reserved()
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        Ok(self.node.locks.lock().reserved())
     }
 
-    /// The held level, as SQLite numbers it.
-    pub(super) fn lock_state(&self) -> c_int {
-        let level = self.node.locks.lock().level(self.holder);
-        level.map_or(ffi::SQLITE_LOCK_NONE, |l| l as c_int)
-    }
-
-    // ---- shared memory ----
-
-    /// Returns null if the region does not exist and must not be created.
-    pub(super) fn shm_map(&self, index: c_int, size: c_int, make: bool) -> Result<*mut u8, Code> {
-        self.alive(ffi::SQLITE_IOERR_SHMMAP)?;
-        let index = usize::try_from(index).map_err(|_| ffi::SQLITE_IOERR_SHMMAP)?;
-        let size = usize::try_from(size).map_err(|_| ffi::SQLITE_IOERR_SHMMAP)?;
-        let mut shm = self.node.shm.lock();
-        shm.join(self.holder);
-        let region = shm.region(index, size, make);
-        Ok(region.unwrap_or(std::ptr::null_mut()))
-    }
-
-    pub(super) fn shm_lock(&self, first: c_int, n: c_int, flags: c_int) -> Result<(), Code> {
-        let first = usize::try_from(first).map_err(|_| ffi::SQLITE_IOERR_SHMLOCK)?;
-        let n = usize::try_from(n).map_err(|_| ffi::SQLITE_IOERR_SHMLOCK)?;
-        let mut shm = self.node.shm.lock();
-        if !shm.joined(self.holder) {
-            return Err(ffi::SQLITE_IOERR_SHMLOCK);
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        match op {
+            ffi::FCNTL_SIZE_HINT | ffi::FCNTL_CHUNK_SIZE => Code::OK,
+            ffi::FCNTL_LOCKSTATE
+            | ffi::FCNTL_HAS_MOVED
+            | ffi::FCNTL_EXTERNAL_READER
+            | ffi::FCNTL_PERSIST_WAL
+            | ffi::FCNTL_POWERSAFE_OVERWRITE => {
+                // SAFETY: the argument of these operations is an int.
+                self.control(op, unsafe { &mut *arg.cast::<i32>() })
+            }
+            _ => Code::NOTFOUND,
         }
-        if flags & ffi::SQLITE_SHM_UNLOCK != 0 {
-            shm.unlock(self.holder, first, n);
-            return Ok(());
-        }
-        self.alive(ffi::SQLITE_IOERR_SHMLOCK)?;
-        let exclusive = flags & ffi::SQLITE_SHM_EXCLUSIVE != 0;
-        shm.lock(self.holder, first, n, exclusive).map_err(busy)
     }
 
-    pub(super) fn shm_unmap(&self) {
-        self.node.shm.lock().leave(self.holder);
-    }
-
-    // ---- the rest ----
-
-    pub(super) fn sector_size(&self) -> c_int {
+    fn sector_size(&mut self) -> i32 {
         self.state.sector_size.load(Ordering::Relaxed)
     }
 
-    pub(super) fn characteristics(&self) -> c_int {
+    fn device_characteristics(&mut self) -> i32 {
         self.state.characteristics.load(Ordering::Relaxed)
     }
 
-    /// Whether the path no longer leads to a file.
-    pub(super) fn has_moved(&self) -> bool {
-        !self.machine.disk.exists(&self.path).unwrap_or(true)
+    fn has_shm(&mut self) -> bool {
+        true
     }
 
-    /// Sets the persist-WAL bit (0 or 1), or keeps it (negative), and returns it.
-    pub(super) fn persist_wal(&mut self, set: c_int) -> c_int {
-        if set >= 0 {
-            self.persist_wal = set != 0;
+    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        let none = (Code::IOERR_SHMMAP, std::ptr::null_mut());
+        let (Ok(region), Ok(size)) = (usize::try_from(region), usize::try_from(size)) else {
+            return none;
+        };
+        if self.alive(Code::IOERR_SHMMAP).is_err() {
+            return none;
         }
-        c_int::from(self.persist_wal)
+        let mut shm = self.node.shm.lock();
+        shm.join(self.holder);
+        // It lives until this file leaves the shared memory. SQLite does not use it afterwards.
+        let start = shm.region(region, size, extend);
+        (
+            Code::OK,
+            start.map_or(std::ptr::null_mut(), |at| at.cast::<c_void>()),
+        )
+    }
+
+    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
+        let first = usize::try_from(offset).map_err(|_| Code::IOERR_SHMLOCK)?;
+        let n = usize::try_from(n).map_err(|_| Code::IOERR_SHMLOCK)?;
+        let mut shm = self.node.shm.lock();
+        if !shm.joined(self.holder) {
+            return Err(Code::IOERR_SHMLOCK);
+        }
+        if flags & ffi::SHM_UNLOCK != 0 {
+            shm.unlock(self.holder, first, n);
+            return Ok(());
+        }
+        self.alive(Code::IOERR_SHMLOCK)?;
+        let exclusive = flags & ffi::SHM_EXCLUSIVE != 0;
+        shm.lock(self.holder, first, n, exclusive).map_err(busy)
+    }
+
+    fn shm_barrier(&mut self) {
+        fence(Ordering::SeqCst);
+    }
+
+    fn shm_unmap(&mut self, _delete: bool) -> Result<(), Code> {
+        self.node.shm.lock().leave(self.holder);
+        Ok(())
     }
 }
 
@@ -241,12 +259,12 @@ impl Drop for OpenFile {
     }
 }
 
-fn level_of(level: c_int) -> Option<Level> {
+fn level_of(level: i32) -> Option<Level> {
     match level {
-        ffi::SQLITE_LOCK_SHARED => Some(Level::Shared),
-        ffi::SQLITE_LOCK_RESERVED => Some(Level::Reserved),
-        ffi::SQLITE_LOCK_PENDING => Some(Level::Pending),
-        ffi::SQLITE_LOCK_EXCLUSIVE => Some(Level::Exclusive),
+        ffi::LOCK_SHARED => Some(Level::Shared),
+        ffi::LOCK_RESERVED => Some(Level::Reserved),
+        ffi::LOCK_PENDING => Some(Level::Pending),
+        ffi::LOCK_EXCLUSIVE => Some(Level::Exclusive),
         _ => None,
     }
 }

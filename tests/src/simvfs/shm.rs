@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use super::locks::{Busy, Holder};
 
-/// Locks of the shared memory.
-pub(super) const LOCKS: usize = rusqlite::ffi::SQLITE_SHM_NLOCK as usize;
+/// Locks of the shared memory: SQLITE_SHM_NLOCK.
+const LOCKS: usize = 8;
 
 /// The locks of one connection, one bit for each lock.
 #[derive(Debug, Default, Clone, Copy)]
