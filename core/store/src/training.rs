@@ -1,7 +1,7 @@
 //! A training job that runs while a connection writes, and the dictionaries that its commit can
 //! use.
 
-use crate::codec::choice::TrainedFamilies;
+use crate::codec::dictionary_choice::TrainedFamilies;
 use crate::codec::learn::{TrainingJob, TrainingResult};
 use crate::pool::{Pool, Task};
 use std::sync::Arc;

@@ -30,10 +30,10 @@ mod main_file;
 mod maintain;
 mod mistaken;
 mod named_file;
-mod names;
 mod neighbours;
 mod open_files;
 mod overwritten;
+mod parameter_names;
 mod path_check;
 mod pragma;
 #[cfg_attr(not(feature = "remote"), path = "remote/absent.rs")]

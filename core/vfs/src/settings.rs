@@ -1,6 +1,6 @@
 //! The settings in a database's URI.
 
-use crate::names::check_parameters;
+use crate::parameter_names::check_parameters;
 use densite_sqlite::FileName;
 use densite_store::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 use std::ffi::CStr;

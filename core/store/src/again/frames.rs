@@ -1,6 +1,6 @@
 //! Frames that may be encoded again, and which of them are.
 
-use crate::codec::choice::TrainedFamilies;
+use crate::codec::dictionary_choice::TrainedFamilies;
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
 use crate::encode::{EncodeSettings, Frame, Job, encode_batch};

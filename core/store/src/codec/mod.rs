@@ -7,9 +7,9 @@
 //! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 
 mod blocks;
-pub(crate) mod choice;
 mod decode;
 mod dictionary;
+pub(crate) mod dictionary_choice;
 mod effort;
 mod encode;
 pub mod family;
@@ -29,45 +29,47 @@ pub use page::{PageSettings, encode_joined, encode_pages};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CodecId(pub u8);
 
-impl CodecId {
+macro_rules! codecs {
+    ($($(#[$doc:meta])* $codec:ident = $number:literal, $name:literal;)*) => {
+        impl CodecId {
+            $($(#[$doc])* pub const $codec: CodecId = CodecId($number);)*
+
+            /// All codecs, in the order of their numbers.
+            pub const ALL: &[CodecId] = &[$(CodecId::$codec),*];
+
+            /// Its name for users; "unknown" if this program does not know the number.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(CodecId::$codec => $name,)*
+                    _ => "unknown",
+                }
+            }
+        }
+    };
+}
+
+codecs! {
     /// The bytes as they are.
-    pub const RAW: CodecId = CodecId(0);
+    RAW = 0, "raw";
     /// zstd without a dictionary.
-    pub const ZSTD: CodecId = CodecId(1);
+    ZSTD = 1, "zstd";
     /// zstd with a dictionary.
-    pub const ZSTD_DICT: CodecId = CodecId(2);
+    ZSTD_DICT = 2, "zstd+dict";
     /// Pages as columns, with a model or without.
-    pub const TYPED: CodecId = CodecId(3);
+    TYPED = 3, "typed";
     /// All bytes zero; the payload is empty.
-    pub const ZERO: CodecId = CodecId(4);
+    ZERO = 4, "zero";
     /// A run of pages, each as by [`CodecId::TYPED`].
-    pub const TYPED_RUN: CodecId = CodecId(5);
+    TYPED_RUN = 5, "typed run";
     /// A typed run, coded by zstd.
-    pub const ARCHIVE: CodecId = CodecId(6);
+    ARCHIVE = 6, "archive";
     /// A run of sparse pages, all cells as those of one page by [`CodecId::TYPED`].
-    pub const JOINED: CodecId = CodecId(7);
+    JOINED = 7, "joined";
     /// A run of pages with links, which follow from their numbers; the rest coded by zstd, with a
     /// dictionary or without.
-    pub const LINKED: CodecId = CodecId(8);
+    LINKED = 8, "linked";
     /// A page of an FTS5 index: terms, and the documents and positions of each.
-    pub const POSTINGS: CodecId = CodecId(9);
-
-    /// Its name for users; "unknown" if this program does not know the number.
-    pub fn name(self) -> &'static str {
-        match self {
-            CodecId::RAW => "raw",
-            CodecId::ZSTD => "zstd",
-            CodecId::ZSTD_DICT => "zstd+dict",
-            CodecId::TYPED => "typed",
-            CodecId::ZERO => "zero",
-            CodecId::TYPED_RUN => "typed run",
-            CodecId::ARCHIVE => "archive",
-            CodecId::JOINED => "joined",
-            CodecId::LINKED => "linked",
-            CodecId::POSTINGS => "postings",
-            _ => "unknown",
-        }
-    }
+    POSTINGS = 9, "postings";
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The settings of encoding, and its result.
 
-use crate::codec::choice::TrainedFamilies;
+use crate::codec::dictionary_choice::TrainedFamilies;
 use crate::codec::family::Family;
 use crate::format::record::{RECORD_LEN, Record};
 use crate::options::CodecChoice;

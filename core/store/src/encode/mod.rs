@@ -15,7 +15,7 @@ pub(crate) use ready::{PreEncodedFrame, ReadyFrame, UNNAMED};
 pub(crate) use runs::{are_linked, whole_runs};
 pub(crate) use sparse::may_join;
 
-use crate::codec::choice::{Chooser, Pages};
+use crate::codec::dictionary_choice::{Chooser, Pages};
 use crate::codec::{self, Encoded};
 use crate::format::record::{Kind, Record, raw_check};
 use crate::options::CodecChoice;

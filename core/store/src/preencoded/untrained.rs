@@ -7,7 +7,7 @@
 //! has no stored number: it gets one when a commit takes the first frame that was coded with it.
 
 use crate::codec::Dictionary;
-use crate::codec::choice::TrainedFamilies;
+use crate::codec::dictionary_choice::TrainedFamilies;
 use crate::codec::family::Family;
 use crate::codec::learn::{Learner, TrainingJob};
 use crate::encode::EncodeSettings;

@@ -7,7 +7,7 @@
 
 use super::Transaction;
 use crate::codec::Dictionary;
-use crate::codec::choice::{CANDIDATES, TrainedFamilies};
+use crate::codec::dictionary_choice::{CANDIDATES, TrainedFamilies};
 use crate::codec::family::Family;
 use crate::codec::learn::{TrainingJob, TrainingResult};
 use crate::connection::Connection;

@@ -7,12 +7,12 @@ use crate::companions::{Found, Which};
 use crate::contents::State;
 use crate::late_truncate::sync_journal;
 use crate::maintain::Occasion;
-use crate::names::unknown_pragma;
 use crate::neighbours::Closing;
 use crate::open_files::OpenFile;
+use crate::pragma::{self, Pragma};
 use crate::slice::{Rest, Slice};
 use crate::trim::Reach;
-use crate::{failpoint, pragma, super_journal};
+use crate::{failpoint, super_journal};
 use densite_disk::wait::Retry;
 use densite_sqlite::{Code, Error as Wrong, ffi};
 use densite_store::{Error, Handle};
@@ -198,14 +198,14 @@ impl MainFile {
         }
         let (code, answer) = if let Some(message) = self.refusal() {
             (Code::CANTOPEN, message)
-        } else if let Some(message) = unknown_pragma(&name) {
-            (Code::ERROR, message)
-        } else if matches!(self.contents.state(), State::Plain) {
-            return Code::NOTFOUND;
         } else {
-            match self.setting(&name, value) {
-                Ok(value) => (Code::OK, value),
-                Err(wrong) => (wrong.code, wrong.message),
+            match Pragma::named(&name) {
+                Err(message) => (Code::ERROR, message),
+                Ok(_) if matches!(self.contents.state(), State::Plain) => return Code::NOTFOUND,
+                Ok(pragma) => match self.answer(pragma, value) {
+                    Ok(value) => (Code::OK, value),
+                    Err(wrong) => (wrong.code, wrong.message),
+                },
             }
         };
         // SAFETY: the first place is for the answer, which SQLite frees.
@@ -213,9 +213,10 @@ impl MainFile {
         code
     }
 
-    /// Sets a setting if there is a value, and returns the value that is now in force.
-    fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Wrong> {
-        if name == "densite_maintain" {
+    /// Reclaims space and returns by how many bytes the file is shorter; or sets a setting if there
+    /// is a value, and returns the value that is now in force.
+    fn answer(&mut self, pragma: Pragma, value: Option<String>) -> Result<String, Wrong> {
+        let Pragma::Setting(setting) = pragma else {
             if let Some(value) = value {
                 let message = format!(
                     "PRAGMA densite_maintain reclaims space now and takes no value such as {value:?}; to turn maintenance off, open the database with maintain=off"
@@ -223,16 +224,16 @@ impl MainFile {
                 return Err(Wrong::new(Code::ERROR, message));
             }
             return self.maintain_now().map(|bytes| bytes.to_string());
-        }
+        };
         if let Some(value) = value.as_deref() {
             let store = self.contents.store_mut().map(|stored| stored.handle());
             let (settings, maintenance) = (&mut self.settings, &mut self.maintenance);
-            pragma::set((name, value), settings, store, maintenance)
+            pragma::set((setting, value), settings, store, maintenance)
                 .map_err(|message| Wrong::new(Code::ERROR, message))?;
         }
         let store = self.contents.store();
         let options = store.map_or(&self.settings.options, |stored| stored.view().options());
-        Ok(pragma::value(name, options, &self.maintenance))
+        Ok(pragma::value(setting, options, &self.maintenance))
     }
 
     /// `PRAGMA densite_maintain`: the steps of space reclamation that are due now. Returns by how

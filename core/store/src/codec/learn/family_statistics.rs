@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::choice::CANDIDATES;
+use super::super::dictionary_choice::CANDIDATES;
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary};
 use super::reservoir::Reservoir;

@@ -249,7 +249,7 @@ impl Found {
     fn is_plausible(&self, record: &Record) -> bool {
         let fits_frame = || {
             record.number > 0
-                && record.codec <= CodecId::POSTINGS.0
+                && CodecId::ALL.contains(&CodecId(record.codec))
                 && record.stored_len
                     <= 1 << (u32::from(record.page_log2) + u32::from(record.run_log2))
         };

@@ -1,10 +1,10 @@
-//! Names of URI parameters and PRAGMAs: which are known, and the likely correction of an unknown
-//! one.
+//! Names of URI parameters: which are known, and the likely correction of an unknown one, also of a
+//! PRAGMA.
 //!
 //! SQLite ignores unknown parameters, and programs rely on that. So an unknown parameter is an
 //! error only if the URI itself names this VFS and the parameter does not begin with `_`, as
 //! drivers' parameters do, or if it looks like one of Densite's: at most [`SLIPS`] characters are
-//! wrong, missing, added or exchanged. All PRAGMAs that begin with `densite_` are Densite's.
+//! wrong, missing, added or exchanged.
 
 use densite_sqlite::FileName;
 
@@ -49,14 +49,6 @@ const SQLITES: [&str; 22] = [
     "rbu_exclusive_checkpoint",
 ];
 const FOR_TESTS: &str = "x_tuning";
-/// Our PRAGMAs.
-const PRAGMAS: [&str; 5] = [
-    "densite_level",
-    "densite_threads",
-    "densite_decoded_cache",
-    "densite_dead_limit",
-    "densite_maintain",
-];
 /// The greatest number of differences at which two names look alike.
 const SLIPS: usize = 2;
 
@@ -87,19 +79,8 @@ fn check_parameter(key: &str, is_named: bool) -> Result<(), String> {
     ))
 }
 
-/// The message for an unknown PRAGMA of ours; `None` for a known one and for PRAGMAs of others.
-pub(crate) fn unknown_pragma(name: &str) -> Option<String> {
-    if !name.starts_with("densite_") || PRAGMAS.contains(&name) {
-        return None;
-    }
-    let (nearest, _) = nearest(name, &PRAGMAS);
-    Some(format!(
-        "PRAGMA {name} is not known: did you mean {nearest}?"
-    ))
-}
-
 /// The known name with the fewest differences, and their number.
-fn nearest<'a>(name: &str, known: &[&'a str]) -> (&'a str, usize) {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> (&'a str, usize) {
     let all = known.iter().map(|known| (*known, slips(name, known)));
     all.min_by_key(|(_, slips)| *slips)
         .unwrap_or(("", usize::MAX))
