@@ -5,7 +5,7 @@
 //! others. With `DENSITE_STORY` a failure prints the last calls to the disk.
 
 use densite_disk::Op;
-use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_tests::crash::{Journal, Stand, Synchronous, Tally, Trouble, Workload, trouble};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
@@ -169,9 +169,7 @@ fn a_failed_transaction_does_not_reappear_with_the_next_one() {
                 sql(&db, "ROLLBACK").expect("rollback");
             }
             let from = disk.changes();
-            for (change, seed) in (1..30).flat_map(|n| (0..12).map(move |seed| (n, seed))) {
-                disk.capture_at(from + change, Capture::Cut(seed << 8 | change));
-            }
+            (0..12).for_each(|seed| disk.cut_at_each(from + 1..from + 30, seed));
             sql(&db, "UPDATE t SET v = -5 WHERE id = 500").expect("the next one");
             drop(db);
             for cut in disk.take_captures() {

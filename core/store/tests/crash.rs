@@ -9,7 +9,7 @@
 use crate::common::leaf;
 
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};
-use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
+use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_store::{
     DecodedCache, Handle, Options, ReclaimBudget, ReclaimNext, RelearnWhen, Tuning,
 };
@@ -439,14 +439,12 @@ impl Run {
 }
 
 fn crash(seed: u64, processes: usize, trouble: bool) -> usize {
-    let disk = SimDisk::new(seed);
+    let disk = SimDisk::of_seed(seed);
     let mut run = Run::new(seed, disk.clone(), Vec::new());
     run.trouble = trouble.then(|| SmallRng::seed_from_u64(seed ^ 0x7201_b1e5));
     drop(open(&disk));
     disk.sync_dir("/").expect("sync dir");
-    for change in (1..2000).step_by(3) {
-        disk.capture_at(change, Capture::Cut(seed ^ change));
-    }
+    disk.cut_at_each((1..2000).step_by(3), seed);
     match processes {
         1 => run.life(40),
         _ => run.turns(processes, 40),
@@ -467,9 +465,7 @@ fn crash(seed: u64, processes: usize, trouble: bool) -> usize {
             });
             again.synced.push((0, 0));
             let mut handle = open(&c.disk);
-            for change in (2..400).step_by(23) {
-                c.disk.capture_at(change, Capture::Cut(change));
-            }
+            c.disk.cut_at_each((2..400).step_by(23), seed);
             again.steps(&mut handle, 6);
             drop(handle);
             for second in c.disk.take_captures() {

@@ -3,7 +3,7 @@
 use crate::common::{Interrupted, Moment};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
-use densite_sim_disk::{Capture, Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
+use densite_sim_disk::{Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
 use densite_store::{Error, Handle, Options, ReclaimBudget, ReclaimNext, Reclaimed, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -293,11 +293,8 @@ fn a_cut_is_named_by_a_durable_commit() {
     }
     // The commit, the sync, the cut.
     disk.set_metadata_order(MetadataOrder::Any);
-    for change in disk.changes() + 3..disk.changes() + 5 {
-        for seed in 0..12 {
-            disk.capture_at(change, Capture::Cut(seed * 7919 + change));
-        }
-    }
+    let from = disk.changes();
+    (0..12).for_each(|seed| disk.cut_at_each(from + 3..from + 5, seed));
     assert!(handle.cut_end().expect("cut") > 64 << 20);
     let (mut cut, mut whole) = (0, 0);
     for capture in disk.take_captures() {

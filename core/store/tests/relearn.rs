@@ -3,7 +3,7 @@
 use crate::common::frames::frames;
 use crate::same_size::{PAGE, close, create, leaf, pages, sampled_length, write};
 use densite_disk::{OpenMode, SyncKind};
-use densite_sim_disk::{Capture, SimDisk};
+use densite_sim_disk::SimDisk;
 use densite_store::codec::CodecId;
 use densite_store::{Handle, Options, ReclaimBudget, RelearnStep, RelearnWhen, Tuning};
 use std::time::Duration;
@@ -117,9 +117,7 @@ fn after_a_power_cut_another_process_goes_on() {
     handle.sync(SyncKind::Data).expect("syncs");
     let before = handle.space().expect("space").live_bytes;
     let begin = disk.changes();
-    for change in (begin..begin + 4000).step_by(7) {
-        disk.capture_at(change, Capture::Cut(change));
-    }
+    disk.cut_at_each((begin..begin + 4000).step_by(7), 7);
     let steps = relearn(&mut handle);
     assert!(steps > 20, "{steps} steps");
     let after = handle.space().expect("space").live_bytes;

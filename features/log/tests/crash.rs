@@ -6,7 +6,7 @@
 
 use crate::common::{ID, Row, dir, open, random_txn, read_all, tables};
 use densite_log::{Begin, Log, Seq, check};
-use densite_sim_disk::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
@@ -247,29 +247,14 @@ impl Run {
     }
 }
 
-fn policies(disk: &SimDisk, rng: &mut SmallRng) {
-    disk.set_entry_policy([EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)]);
-    disk.set_extension([Extension::Zeros, Extension::Garbage][rng.random_range(0..2)]);
-    disk.set_write_order(
-        [WriteOrder::Any, WriteOrder::Any, WriteOrder::InFile][rng.random_range(0..3)],
-    );
-    disk.set_metadata_order(
-        [MetadataOrder::Any, MetadataOrder::Journalled][rng.random_range(0..2)],
-    );
-}
-
 fn crash(seed: u64) -> usize {
-    let disk = SimDisk::new(seed);
-    let mut rng = SmallRng::seed_from_u64(seed);
-    policies(&disk, &mut rng);
-    for change in 1..1500 {
-        disk.capture_at(change, Capture::Cut(seed ^ (change << 8)));
-    }
+    let disk = SimDisk::of_seed(seed);
+    disk.cut_at_each(1..1500, seed);
     let log = open(&disk);
     let created = disk.changes();
     let mut run = Run {
         disk: disk.clone(),
-        rng,
+        rng: SmallRng::seed_from_u64(seed),
         model: Model::default(),
         log: Some(log),
         last: 0,
@@ -320,9 +305,7 @@ fn go_on(seed: u64, disk: &SimDisk, log: Log, found: BTreeMap<Seq, Row>, what: &
         log: Some(log),
     };
     let from = disk.changes();
-    for change in (1..60).step_by(5) {
-        disk.capture_at(from + change, Capture::Cut(seed ^ change));
-    }
+    disk.cut_at_each((from + 1..from + 60).step_by(5), seed);
     (0..6).for_each(|_| run.step());
     run.log = None;
     let captures = disk.take_captures();

@@ -5,7 +5,7 @@
 use crate::common::{self, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
 use densite_log::{Batch, Error, Log, Op, Seq, Txn, Value};
-use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk, WriteOrder};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use std::collections::BTreeMap;
 
 /// A blob of this length that does not compress.
@@ -45,8 +45,7 @@ fn numbered(first: Seq, rows: &[Row]) -> impl Iterator<Item = (Seq, Row)> {
 
 /// A log with a few rows.
 fn begun(seed: u64) -> (SimDisk, Log, BTreeMap<Seq, Row>) {
-    let disk = SimDisk::new(seed);
-    disk.set_write_order([WriteOrder::Any, WriteOrder::InFile][seed as usize % 2]);
+    let disk = SimDisk::of_seed(seed);
     let log = open(&disk);
     let (txn, rows) = transaction(&log, &[100, 20]);
     let at = log.append(txn).expect("appended");
@@ -60,7 +59,7 @@ fn a_power_cut_leaves_a_large_transaction_whole_or_absent() {
     for seed in 0..30 {
         let (disk, log, before) = begun(seed);
         let from = disk.changes();
-        (1..60).for_each(|i| disk.capture_at(from + i, Capture::Cut(seed << 8 | i)));
+        disk.cut_at_each(from + 1..from + 60, seed);
         disk.set_trace(true);
         let (txn, rows) = transaction(&log, &LENS);
         let at = log.append(txn).expect("appended");

@@ -7,7 +7,7 @@
 use crate::common::{DIR, ID, dir, open, options, read_all, tables};
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{Appended, Batch, Error, Log, Op, Seq, Txn, Value, Waiting};
-use densite_sim_disk::{Capture, FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
+use densite_sim_disk::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -310,12 +310,11 @@ fn check(disk: &SimDisk, at: u64, done: &Done, what: &str) {
 fn power_cuts_between_the_steps_of_several_logs() {
     let mut cuts = 0;
     for seed in densite_testing::seeds(6) {
-        let disk = SimDisk::new(seed);
+        let disk = SimDisk::of_seed(seed);
         // Before the first segment and the state are durable there is no log.
         drop(open(&disk));
-        for change in disk.changes() + 1..disk.changes() + 1200 {
-            disk.capture_at(change, Capture::Cut(seed ^ (change << 8)));
-        }
+        let from = disk.changes();
+        disk.cut_at_each(from + 1..from + 1200, seed);
         let done = race(seed, &disk, false);
         for c in disk.take_captures() {
             let what = format!("DENSITE_SEED={seed} cut at change {}", c.change);

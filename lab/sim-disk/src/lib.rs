@@ -65,6 +65,12 @@ impl SimDisk {
         SimDisk::of(World::new(seed, policy::Policy::default()))
     }
 
+    /// An empty disk of one kind of disk and file system, by the seed: in which order writes and names
+    /// become durable, what a file has where it grew, whether a sync of a file keeps its name.
+    pub fn of_seed(seed: u64) -> SimDisk {
+        SimDisk::of(World::new(seed, policy::Policy::of_seed(seed)))
+    }
+
     fn of(world: World) -> SimDisk {
         SimDisk {
             world: Arc::new(Mutex::new(world)),
@@ -156,6 +162,13 @@ impl SimDisk {
     /// so one run of a workload serves any number of cuts.
     pub fn capture_at(&self, change: u64, how: Capture) {
         self.world.lock().capture_at(change, how);
+    }
+
+    /// Requests the result of a power cut at each of these changes. The seed decides what survives.
+    pub fn cut_at_each(&self, changes: impl IntoIterator<Item = u64>, seed: u64) {
+        for change in changes {
+            self.capture_at(change, Capture::Cut(seed ^ (change << 8)));
+        }
     }
 
     /// The captures since the last call of this function, by ascending change.

@@ -1,5 +1,8 @@
 //! The kind of disk that is simulated.
 
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
 /// When the directory entry of a new file becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EntryPolicy {
@@ -71,6 +74,18 @@ pub(super) struct Policy {
 impl Policy {
     /// The longest file, in bytes: contents are in memory, so a wrong length must fail.
     pub(super) const LEN_MAX: u64 = 8 << 30;
+
+    /// One of those of real disks and file systems, by a seed. Failed syncs and sectors are as usual.
+    pub(super) fn of_seed(seed: u64) -> Policy {
+        let mut rng = SmallRng::seed_from_u64(seed ^ 0x0070_6f6c);
+        Policy {
+            entries: [EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)],
+            extension: [Extension::Zeros, Extension::Garbage][rng.random_range(0..2)],
+            writes: [WriteOrder::Any, WriteOrder::Any, WriteOrder::InFile][rng.random_range(0..3)],
+            metadata: [MetadataOrder::Any, MetadataOrder::Journalled][rng.random_range(0..2)],
+            ..Policy::default()
+        }
+    }
 }
 
 impl Default for Policy {

@@ -20,7 +20,7 @@ pub use verify::{At, verify};
 use actors::{Stage, keeper, subscriber, writer};
 use densite_disk::sync::RwLock;
 use densite_log::Log;
-use densite_sim_disk::{Capture, EntryPolicy, Extension, SimDisk, WriteOrder};
+use densite_sim_disk::{Capture, SimDisk};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
@@ -83,21 +83,14 @@ impl Site {
 impl Workload {
     /// A disk that has the database, durably, and no log.
     fn prepared(&self, site: &Site) -> SimDisk {
-        let disk = SimDisk::new(self.seed);
+        // Copies of the disk are of the same kind.
+        let disk = SimDisk::of_seed(self.seed);
         site.boot(&disk);
         let con = site.process().plain().expect("opens");
         con.execute_batch(&format!("PRAGMA journal_mode = {}; {TABLES}", self.journal))
             .expect("the tables");
         con.close().expect("closes");
-        let disk = disk.snapshot();
-        let mut rng = SmallRng::seed_from_u64(self.seed);
-        // Copies of the disk have the same policies.
-        disk.set_entry_policy(
-            [EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)],
-        );
-        disk.set_extension([Extension::Zeros, Extension::Garbage][rng.random_range(0..2)]);
-        disk.set_write_order([WriteOrder::Any, WriteOrder::InFile][rng.random_range(0..2)]);
-        disk
+        disk.snapshot()
     }
 
     /// Runs the workload on this disk, to its end or until the power is cut.
