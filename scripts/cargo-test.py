@@ -29,6 +29,7 @@ ONLY_IN_ALL = {
     "features/ingest: tests/writer_peak.rs",
     "features/tools: tests/same_size.rs",
     "tests: tests/hosts.rs",
+    "apps/cli: tests/servers/main.rs",
 }
 # With more threads in all, tests that measure time fail now and then.
 THREADS = 2

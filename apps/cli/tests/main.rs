@@ -6,11 +6,8 @@ mod common;
 mod advise;
 mod bad_input;
 mod busy;
-mod chroma_real;
 mod damage;
 mod export;
-#[cfg(feature = "remote")]
-mod follow;
 mod free_in_use;
 mod full_disk;
 mod join_stopped;
@@ -31,21 +28,10 @@ mod other_user;
 mod output;
 mod publish;
 mod recovery;
-#[cfg(feature = "remote")]
-mod remote;
-#[cfg(feature = "remote")]
-mod remote_s3;
-#[cfg(feature = "remote")]
-mod remote_signed;
 mod replace;
 mod replicate;
-mod replicate_head;
 mod replicate_log;
 mod replicate_refused;
-#[cfg(feature = "remote")]
-mod replicate_s3;
-#[cfg(feature = "remote")]
-mod replicate_signed;
 mod report;
 mod report_history;
 mod report_kinds;

@@ -1,14 +1,11 @@
 //! `densite replicate` to a directory, `densite restore` and `densite replicas`, with real writers
 //! and kills.
 
-use crate::common::{
-    DENSITE, Other, at, densite, dump, is_compressed, names, plain, snapshot, temp,
-};
+use crate::common::shipping::Shipping;
+use crate::common::{Other, at, densite, dump, is_compressed, names, plain, snapshot, temp};
 use densite_testing::Stop;
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -42,98 +39,6 @@ fn last_transaction(db: &str) -> i64 {
         "this is no state of a transaction"
     );
     n
-}
-
-/// `densite replicate` in the background, which is killed on drop.
-pub(crate) struct Shipping {
-    child: Child,
-    events: BufReader<ChildStdout>,
-}
-
-impl Shipping {
-    pub(crate) fn start(db: &str, url: &str, more: &[&str]) -> Shipping {
-        Shipping::start_with(db, url, more, |_| {})
-    }
-
-    /// The same with other settings of the process.
-    pub(crate) fn start_with(
-        db: &str,
-        url: &str,
-        more: &[&str],
-        set: impl FnOnce(&mut Command),
-    ) -> Shipping {
-        let mut command = Command::new(DENSITE);
-        set(&mut command);
-        let mut child = command
-            .args(["replicate", db, url, "--json"])
-            .args(match more {
-                [] => &["--interval", "0.1"],
-                more => more,
-            })
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("started");
-        let events = BufReader::new(child.stdout.take().expect("stdout"));
-        Shipping { child, events }
-    }
-
-    /// The next event of this name.
-    #[track_caller]
-    pub(crate) fn event(&mut self, name: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            let n = self.events.read_line(&mut line).expect("a line");
-            assert!(n > 0, "it ended before {name}");
-            let event: Value = serde_json::from_str(&line).expect("JSON");
-            if event["event"] == name {
-                return event;
-            }
-        }
-    }
-
-    /// Reads the events that it has printed, so that the next one is of later.
-    pub(crate) fn drop_events(&mut self) {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let is_readable = |events: &BufReader<ChildStdout>| {
-            let mut fds = [PollFd::new(events.get_ref(), PollFlags::IN)];
-            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-        };
-        while !self.events.buffer().is_empty() || is_readable(&self.events) {
-            let mut line = String::new();
-            assert!(
-                self.events.read_line(&mut line).expect("a line") > 0,
-                "it ended"
-            );
-        }
-    }
-
-    pub(crate) fn kill(mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("ended");
-    }
-
-    /// Waits until it ends by itself. Returns its exit code, and the last line that it prints.
-    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
-        let last = (&mut self.events).lines().last().expect("a line");
-        let code = self.child.wait().expect("ended").code();
-        (code, last.expect("a line"))
-    }
-
-    /// Ends it as a service manager does. Returns its exit code.
-    pub(crate) fn stop(mut self) -> Option<i32> {
-        let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("signalled");
-        self.child.wait().expect("ended").code()
-    }
-}
-
-impl Drop for Shipping {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Restores to a new file. Returns the last transaction in it.
@@ -631,9 +536,7 @@ fn merging_while_shipping_is_an_event() {
         writer.run(&transaction());
         shipping.event("shipped");
     }
-    let mut line = String::new();
-    shipping.events.read_line(&mut line).expect("a line");
-    let event: Value = serde_json::from_str(&line).expect("JSON");
+    let event = shipping.next_event();
     assert_eq!(event["event"], "compacted", "{event}");
     assert!(event["bytes"].as_u64() > Some(0), "{event}");
 }

@@ -1,8 +1,8 @@
 //! `densite replicate` ships the log of a database, and `densite restore` restores it: acknowledged
 //! rows that were not applied are not lost.
 
+use crate::common::shipping::Shipping;
 use crate::common::{Other, at, densite, temp};
-use crate::replicate::Shipping;
 use densite_testing::Stop;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What `densite replicate`, `restore` and `replicas` refuse: damage, older states, and what lies
 //! beside a replica. Each is one sentence, and nothing is lost.
 
+use crate::common::shipping::Shipping;
 use crate::common::{at, densite, names, temp};
-use crate::replicate::Shipping;
 use std::os::unix::fs::PermissionsExt as _;
 use tempfile::TempDir;
 

@@ -1,6 +1,8 @@
 //! Shared by the tests of the command: running it, creating databases, and comparing them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod shipping;
+
 use densite_sqlite_format::header::page_size;
 use densite_sqlite_format::page::Page;
 use rusqlite::Connection;

@@ -1,5 +1,5 @@
 //! Made-up Chroma directories. Every rule of `densite_tools::chroma` has a test here that fails
-//! without it. (`apps/cli/tests/chroma_real.rs` tests directories that Chroma itself created.)
+//! without it. (`apps/cli/tests/servers/chroma_real.rs` tests directories that Chroma itself created.)
 
 mod histories;
 mod made;

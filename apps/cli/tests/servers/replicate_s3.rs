@@ -1,8 +1,8 @@
 //! `densite replicate` to an object store, over a proxy that fails and counts.
 
+use crate::common::shipping::Shipping;
 use crate::common::{DENSITE, Other, at, densite, temp};
 use crate::remote_s3::Store;
-use crate::replicate::Shipping;
 use densite_testing::Fault;
 use std::time::{Duration, Instant};
 
