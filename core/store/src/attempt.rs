@@ -12,8 +12,8 @@ use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{self, RECORD_LEN};
+use crate::format::tip::read_tip;
 use crate::format::tip::{TIP_LEN, Tip};
-use crate::recover::read_tip;
 use crate::shared::Shared;
 use densite_disk::{File, SyncKind};
 

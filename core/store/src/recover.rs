@@ -10,7 +10,7 @@
 use crate::chain;
 use crate::error::{Damage, Error, Result};
 use crate::format::header::{HEADER_LEN, Header, HeaderFault};
-use crate::format::slot::{self, SLOT_LEN, Slot};
+use crate::format::slot::{self, SLOT_LEN, Slot, read_preamble};
 use crate::format::tip::{TIP_HASH, TIP_LEN, Tip};
 use crate::format::trailer::Trailer;
 use crate::format::{DATA_OFF, FORMAT_VERSION, SLOT_COPY, SLOT_OFF, TIP_OFF};
@@ -54,32 +54,6 @@ pub(crate) struct Found {
     pub(crate) cut: Option<String>,
     /// The next writer must write the header again.
     pub(crate) header_lost: bool,
-}
-
-/// The bytes of the preamble, fewer if the file ends before.
-///
-/// # Errors
-/// I/O.
-pub(crate) fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
-    let mut pre = vec![0; DATA_OFF as usize];
-    let n = file.read_at(&mut pre, 0)?;
-    pre.truncate(n);
-    Ok(pre)
-}
-
-/// The newest valid slot, and its block.
-pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
-    Ok(slot::choose(&read_preamble(file)?))
-}
-
-/// The bytes of the tip block, with zeros beyond the end of the file.
-///
-/// # Errors
-/// I/O.
-pub(crate) fn read_tip(file: &dyn File) -> Result<[u8; TIP_LEN]> {
-    let mut raw = [0; TIP_LEN];
-    file.read_at(&mut raw, TIP_OFF)?;
-    Ok(raw)
 }
 
 /// The salt in a file's header, or else in its newest slot; `None` if neither is whole.

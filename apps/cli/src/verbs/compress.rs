@@ -22,7 +22,11 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     if let Some(bytes) = args.cache_size {
         options.store.decoded_cache = DecodedCache::Bytes(bytes);
     }
-    let api = sqlite::api()?;
+    let api = match args.page_size {
+        // VACUUM INTO evaluates the expressions of the schema.
+        Some(_) => sqlite::api()?,
+        None => sqlite::api_for_pages()?,
+    };
     let mut bar = Bar::interruptible(common)?;
     let report = densite_tools::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
     drop(bar);

@@ -17,10 +17,12 @@
 //! the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is
 //! damaged (rule S10).
 
+use super::DATA_OFF;
 use super::tip::Tip;
 use crate::bytes::Put;
-use densite_disk::Fields;
+use crate::error::Result;
 use densite_disk::hash::xxh3_64;
+use densite_disk::{Fields, File};
 
 const MAGIC: &[u8; 4] = b"DSLT";
 /// Length of one copy of a slot in bytes.
@@ -94,6 +96,22 @@ fn valid(preamble: &[u8]) -> impl Iterator<Item = (usize, Slot)> {
         let bytes = preamble.get(at as usize..at as usize + SLOT_LEN)?;
         Some((i, Slot::decode(bytes)?))
     })
+}
+
+/// The bytes of the preamble, fewer if the file ends before.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
+    let mut pre = vec![0; DATA_OFF as usize];
+    let n = file.read_at(&mut pre, 0)?;
+    pre.truncate(n);
+    Ok(pre)
+}
+
+/// The newest valid slot, and its block.
+pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
+    Ok(choose(&read_preamble(file)?))
 }
 
 #[cfg(test)]

@@ -15,9 +15,11 @@
 //! no acknowledged commit is beyond a valid tip. After a power cut the tip may be ahead of what
 //! survived. So recovery verifies, and ends where the chain ends.
 
+use super::TIP_OFF;
 use crate::bytes::Put;
-use densite_disk::Fields;
+use crate::error::Result;
 use densite_disk::hash::xxh3_64_with_seed;
+use densite_disk::{Fields, File};
 
 /// Length of the tip in bytes.
 pub(crate) const TIP_LEN: usize = 48;
@@ -69,4 +71,14 @@ impl Tip {
         let sum = f.u64()?;
         (xxh3_64_with_seed(bytes.get(..40)?, salt) == sum).then_some(tip)
     }
+}
+
+/// The bytes of the tip block, with zeros beyond the end of the file.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn read_tip(file: &dyn File) -> Result<[u8; TIP_LEN]> {
+    let mut raw = [0; TIP_LEN];
+    file.read_at(&mut raw, TIP_OFF)?;
+    Ok(raw)
 }

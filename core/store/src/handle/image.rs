@@ -11,6 +11,7 @@ use crate::chain;
 use crate::commit_id::{CommitId, Written, joined};
 use crate::error::{Error, Result};
 use crate::format::header::{HEADER_LEN, Header};
+use crate::format::slot;
 use crate::format::slot::{CLEAN, SLOT_LEN, Slot};
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::lineage::{self, Lineage};
@@ -91,7 +92,7 @@ impl Handle {
     /// # Errors
     /// I/O.
     pub fn is_kept(&self, mark: &CommitId) -> Result<bool> {
-        let slot = recover::read_slot(self.connection.open.file())?;
+        let slot = slot::read_slot(self.connection.open.file())?;
         Ok(slot.is_some_and(|(_, slot)| {
             slot.salt == mark.salt && (slot.tip == mark.tip || slot.tip.commit < mark.tip.commit)
         }))
@@ -259,8 +260,7 @@ mod tests {
             kept += 1;
             assert!(kept < 1000, "no slot is ever written");
         }
-        let slot =
-            recover::read_slot(&disk.open("/a.db", OpenMode::Read).expect("open") as &dyn File);
+        let slot = slot::read_slot(&disk.open("/a.db", OpenMode::Read).expect("open") as &dyn File);
         assert!(slot.expect("read").expect("a slot").1.tip.commit > early.commit());
     }
 

@@ -9,13 +9,13 @@ pub use image::{PREAMBLE_LEN, preamble};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::format::slot;
 use crate::format::slot::CLEAN;
 use crate::format::tip::Tip;
 use crate::open_file::OpenFile;
 use crate::options::{DecodedCache, Options};
 use crate::preencoded::PreEncoded;
 use crate::reader::LockLevel;
-use crate::recover;
 use crate::shared::Shared;
 use crate::transaction::Transaction;
 use densite_disk::File;
@@ -166,7 +166,7 @@ impl Handle {
             return false;
         };
         let tip = shared.state.read().tip();
-        let slot = recover::read_slot(self.connection.open.file());
+        let slot = slot::read_slot(self.connection.open.file());
         let slot = slot.ok().flatten();
         slot.is_some_and(|(_, slot)| slot.tip != tip || slot.flags & CLEAN == 0)
     }

@@ -88,6 +88,11 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
+    /// Whether this transaction rolls back and has no frames.
+    pub(crate) fn has_no_frames(&self) -> bool {
+        self.pressed && self.keep_all && self.appender.written() == 0
+    }
+
     /// The number that the commit will have, and the version of its frames.
     pub(crate) fn number(&self) -> u64 {
         self.commit

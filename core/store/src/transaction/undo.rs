@@ -15,9 +15,11 @@ use crate::connection::Connection;
 use crate::encode::RESERVED_AT;
 use crate::error::{Error, Result};
 use crate::format::entry::Entry;
+use crate::format::slot;
+use crate::format::tip::read_tip;
 use crate::format::trailer::DictInfo;
 use crate::frame::{self, page_of};
-use crate::recover::{self, read_tip};
+use crate::recover;
 use crate::shared::Shared;
 use crate::state::State;
 use densite_disk::File;
@@ -139,11 +141,6 @@ impl Transaction {
         });
         // The uses are counted by the pages.
         dropped.map(|info| DictInfo { uses: 0, ..*info }).collect()
-    }
-
-    /// Whether this transaction rolls back and has no frames.
-    pub(crate) fn has_no_frames(&self) -> bool {
-        self.pressed && self.keep_all && self.appender.written() == 0
     }
 
     fn kept(
@@ -270,7 +267,7 @@ fn before_newest(file: &dyn File, shared: &Shared) -> Result<Option<State>> {
     let newest = shared.state.read().tip();
     let trailer = chain::read_trailer(file, shared.salt, &newest)?;
     let before = recover::load_back(file, shared.salt, &trailer.prev)?;
-    let slot = recover::read_slot(file)?;
+    let slot = slot::read_slot(file)?;
     let is_named = slot.is_none_or(|(_, slot)| slot.tip.commit >= newest.commit);
     Ok((before.is_in_rollback_mode() && !is_named).then_some(before))
 }

@@ -4,10 +4,10 @@
 use super::rewrite;
 use crate::error::Result;
 use crate::format::header::Header;
+use crate::format::slot;
 use crate::format::slot::Slot;
 use crate::format::tip::Tip;
 use crate::format::{FORMAT_VERSION, HEADER_OFF, LOCK_UNIT, SLOT_COPY, SLOT_OFF, UNIT_LEN};
-use crate::recover;
 use densite_disk::File;
 
 /// A slot is due if so many bytes and this part of the file were appended since the last one, or as
@@ -206,7 +206,7 @@ impl Durability {
     /// # Errors
     /// I/O.
     pub(crate) fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
-        if let Some(slot) = recover::read_slot(file)?
+        if let Some(slot) = slot::read_slot(file)?
             && slot.1.seq != self.slot.1.seq
         {
             self.slot = slot;
