@@ -116,6 +116,7 @@ class Members(Files):
             ("localhost", "no scheme"),
             (self.address, "join a copy of a member"),
             ("nats://h", "name of the stream"),
+            (f"file://{self.dir}/stream", "a directory cannot keep a stream: start a NATS server"),
         ):
             with self.assertRaisesRegex(sqlite3.OperationalError, words) as caught:
                 densite.join(other, address, monitor=self.server.monitor)

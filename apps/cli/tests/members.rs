@@ -405,7 +405,11 @@ fn bad_input_gets_a_sentence() {
         (&["join", &missing, &address][..], 1, "missing.db"),
         (&["leave", &missing], 1, "missing.db"),
         (&["join", &a, "localhost"], 1, "no scheme"),
-        (&["join", &a, "file://x"], 1, "from the root"),
+        (
+            &["join", &a, "file:///srv/stream"],
+            1,
+            "start a NATS server",
+        ),
         (
             &["join", &a, "nats://host"],
             1,
