@@ -192,7 +192,7 @@ nats-server: need-test
 chroma: need-test
 	apps/cli/tests/chroma/setup.sh target/chroma-venvs
 
-python-test: need-test wheel
+python-test: need-test nats-server wheel
 	python/tests/run.sh target/release/libdensite.so target/wheels target/python-test
 	python/tests/wheel.sh target/wheels target/python-test
 

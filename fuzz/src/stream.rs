@@ -1,10 +1,11 @@
 //! The file of a stream in a directory as a target.
 
 use crate::target::{Seeds, Target, outcome};
+use densite_directory_stream::Directory;
+use densite_directory_stream::bytes::{FILE, fields, file, other, repair};
 use densite_disk::{Dir, OpenMode};
 use densite_sim_disk::SimDisk;
-use densite_stream::bytes::{FILE, fields, file, other, repair};
-use densite_stream::{Directory, Extent, Message, Position, Stream, Take};
+use densite_stream::{Extent, Message, Position, Stream, Take};
 use std::time::Duration;
 
 /// A file is refused, or all its messages are read, one by one and together. It takes another one,

@@ -71,8 +71,8 @@ def join(
 
     Args:
         con: a connection of :func:`densite.connect`, without an open transaction.
-        address: ``nats://HOST:4222/STREAM``, ``tls://HOST:4222/STREAM`` (several hosts of a
-            cluster have commas between them), or ``file:///DIRECTORY`` on one machine.
+        address: ``nats://HOST:4222/STREAM`` or ``tls://HOST:4222/STREAM``; several hosts of a
+            cluster have commas between them.
         origin: the name of a new member. Default: that of the machine, and random letters.
         credentials: the file of credentials, as NATS's own tools write it.
         ca_file: certificates in PEM that are trusted beside the system's.

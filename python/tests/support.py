@@ -79,10 +79,14 @@ class Files(unittest.TestCase):
         self.assertTrue(title, f"{name} has no section {heading!r}")
         return rest.partition("\n## ")[0]
 
-    def guide(self, name, heading, **names):
-        """Runs the Python code of a section of a guide, unchanged, in the test's directory. Returns
-        its module. `output` of the module is what it printed, `says` the output in the guide."""
+    def guide(self, name, heading, replaced=None, **names):
+        """Runs the Python code of a section of a guide in the test's directory, unchanged except for
+        texts that are `replaced` by others, such as ports. Returns its module. `output` of the
+        module is what it printed, `says` the output in the guide."""
         section = self.section(name, heading)
+        for text, other in (replaced or {}).items():
+            self.assertIn(text, section)
+            section = section.replace(text, other)
         blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
         self.assertTrue(blocks, f"section {heading!r} of {name} has no Python code")
         before = os.getcwd()

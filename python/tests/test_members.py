@@ -1,36 +1,51 @@
-"""densite.join and its companions, with a stream in a directory."""
+"""densite.join and its companions, with a stream on a server of NATS."""
 
+import os
 import pathlib
 import sqlite3
 import time
 import unittest
 
 import densite
+from nats_server import NatsServer
 from support import Files
+
+#: A file of credentials, which a server without accounts does not ask for.
+CREDENTIALS = """-----BEGIN NATS USER JWT-----
+x.y.z
+------END NATS USER JWT------
+
+-----BEGIN USER NKEY SEED-----
+SUAIO3FHUX5PNV2LQIIP7TZ3N4L7TX3W53MQGEIVYFIGA635OZCKEYHFLM
+------END USER NKEY SEED------
+"""
 
 
 class Members(Files):
     def setUp(self):
         super().setUp()
-        self.stream = self.dir / "stream"
-        self.address = f"file://{self.stream}"
+        self.server = NatsServer(self)
+        self.address = f"{self.server.url}/APP"
 
     def opened(self, name, **kwargs):
         con = densite.connect(self.dir / f"{name}.db", **kwargs)
         self.addCleanup(con.close)
         return con
 
+    def join(self, con, **kwargs):
+        return densite.join(con, self.address, monitor=self.server.monitor, **kwargs)
+
     def founder(self, name="a"):
         con = self.opened(name)
         con.execute("PRAGMA journal_mode = WAL")
         con.execute("CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)")
-        self.assertEqual(densite.join(con, self.address, origin=name), name)
+        self.assertEqual(self.join(con, origin=name), name)
         return con
 
     def copy(self, of, name):
         of.execute("VACUUM INTO ?", (str(self.dir / f"{name}.db"),))
         con = self.opened(name)
-        self.assertEqual(densite.join(con, self.address, origin=name), name)
+        self.assertEqual(self.join(con, origin=name), name)
         return con
 
     def wait_for(self, con, sql, expected):
@@ -73,7 +88,7 @@ class Members(Files):
         b.execute("INSERT INTO vote VALUES (7, 7)")
         b.commit()
         self.wait_for(a, "SELECT members FROM densite_stream_status()", [("a",)])
-        self.stream.rename(self.dir / "away")
+        self.server.kill()
         with self.assertRaises(sqlite3.OperationalError):
             densite.leave(a)
         self.assertEqual(densite.leave(a, force=True), "a")
@@ -84,22 +99,27 @@ class Members(Files):
         a = self.founder()
         log = densite.ingest(a, "vote")
         a.close()
-        self.stream.rename(self.dir / "away")
+        self.server.kill()
         log = densite.ingest(self.opened("a"), "vote")
         seq = log.append([(1, 1)])
         with self.assertRaisesRegex(sqlite3.OperationalError, f"row {seq} of the log is not in the stream after 0.1 seconds") as caught:
             log.wait(seq, timeout=0.1, stream=True)
         self.assertEqual(caught.exception.code, 3)
-        (self.dir / "away").rename(self.stream)
+        self.server.restart()
         self.assertEqual(log.wait(seq, timeout=30, stream=True), seq)
 
     def test_bad_input(self):
         con = self.founder()
         other = self.opened("other", isolation_level=None)
         other.execute("CREATE TABLE t(a)")
-        for address, words in (("localhost", "no scheme"), (self.address, "join a copy of a member"), ("nats://h", "name of the stream")):
+        for address, words in (
+            ("localhost", "no scheme"),
+            (self.address, "join a copy of a member"),
+            ("nats://h", "name of the stream"),
+            (f"file://{self.dir}/stream", "a directory cannot keep a stream: start a NATS server"),
+        ):
             with self.assertRaisesRegex(sqlite3.OperationalError, words) as caught:
-                densite.join(other, address)
+                densite.join(other, address, monitor=self.server.monitor)
             self.assertEqual(caught.exception.code, 1)
         with self.assertRaisesRegex(sqlite3.OperationalError, "belong together"):
             densite.join(other, self.address, client_key="k.pem")
@@ -119,7 +139,8 @@ class Members(Files):
         self.assertIsNotNone(densite.stream_status(con))
 
     def test_the_guide(self):
-        module = self.guide("python.md", "Many machines")
+        ports = {"nats://127.0.0.1:4222": self.server.url, "http://127.0.0.1:8222": self.server.monitor}
+        module = self.guide("python.md", "Many machines", replaced=ports)
         self.assertEqual(module.output, module.says)
         module.here.close()
         module.there.close()
@@ -128,14 +149,17 @@ class Members(Files):
         con = self.opened("a")
         con.row_factory = sqlite3.Row
         con.text_factory = bytes
-        name = densite.join(con, self.address, credentials=pathlib.Path("app.creds"), monitor="http://host:8222", trust_server=True)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.dir)
+        pathlib.Path("app.creds").write_text(CREDENTIALS, encoding="utf-8")
+        name = self.join(con, credentials=pathlib.Path("app.creds"), trust_server=True)
         self.assertRegex(name, "^[A-Za-z0-9_-]+$")
         self.wait_for(con, "SELECT members = origin FROM densite_stream_status()", [(1,)])
         status = densite.stream_status(con)
         self.assertEqual((status.origin, status.members), (name, (name,)))
         access = con.execute("SELECT access FROM densite_member").fetchone()[0].decode()
         self.assertIn(f'"{pathlib.Path.cwd() / "app.creds"}"', access)
-        self.assertIn('["http://host:8222"]', access)
+        self.assertIn(f'["{self.server.monitor}"]', access)
 
 
 if __name__ == "__main__":

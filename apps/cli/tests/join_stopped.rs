@@ -1,7 +1,8 @@
 //! `densite join` that is killed at a call that changes a file, or for which that call fails, and is
 //! then run again: the database becomes a member.
 
-use crate::common::{DENSITE, at, densite, run, temp};
+use crate::common::{at, densite, run, temp};
+use crate::members::Server;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,13 +47,13 @@ enum Joins {
 
 impl Joins {
     /// Makes what has to be there. Returns the path of the database.
-    fn prepare(self, dir: &tempfile::TempDir, address: &str) -> String {
+    fn prepare(self, dir: &tempfile::TempDir, server: &Server, address: &str) -> String {
         let a = at(dir, "a.db");
         densite(&["sql", "--create", &a, SCHEMA]).expect(0);
         if matches!(self, Joins::First) {
             return a;
         }
-        densite(&["join", &a, address, "--origin", "a"]).expect(0);
+        server.join(&[&a, address, "--origin", "a"]).expect(0);
         let b = at(dir, "b.db");
         match self {
             Joins::WithLog => {
@@ -68,14 +69,13 @@ impl Joins {
 
 /// Joins with this call killed or failing, and again. `error` is 0 for a kill. Returns false if there
 /// is no such call.
-fn stop_at(joins: Joins, call: u64, error: i32, library: &Path) -> bool {
+fn stop_at(joins: Joins, call: u64, error: i32, server: &Server, library: &Path) -> bool {
     let dir = temp();
-    let address = format!("file://{}", at(&dir, "stream"));
-    let db = joins.prepare(&dir, &address);
+    let address = server.address(&format!("S{call}-{error}"));
+    let db = joins.prepare(&dir, server, &address);
     let count = at(&dir, "count");
-    let mut command = Command::new(DENSITE);
+    let mut command = server.joining(&[&db, &address, "--origin", "m"]);
     command
-        .args(["join", &db, &address, "--origin", "m"])
         .env("LD_PRELOAD", library)
         .env("KILL_AT", call.to_string())
         .env("COUNT_FILE", &count);
@@ -86,7 +86,7 @@ fn stop_at(joins: Joins, call: u64, error: i32, library: &Path) -> bool {
     let calls = std::fs::read_to_string(&count).ok();
     let calls: Option<u64> = calls.and_then(|calls| calls.parse().ok());
     let what = format!("{joins:?}, call {call}, error {error}");
-    let again = run(Command::new(DENSITE).args(["join", &db, &address, "--origin", "m"]));
+    let again = run(&mut server.joining(&[&db, &address, "--origin", "m"]));
     assert_eq!(again.code, 0, "{what}: {}", again.err);
     // It is a member, once, and works.
     let row = sql(
@@ -117,27 +117,26 @@ fn stop_at(joins: Joins, call: u64, error: i32, library: &Path) -> bool {
     calls.is_none_or(|calls| call <= calls)
 }
 
-/// Every call from the first one on, in these steps. Returns how many.
-fn stop_each(joins: Joins, first: u64, step: u64) -> u64 {
+/// Every call from the first one on, in these steps. Returns how many; `None`: there is no compiler
+/// or no server.
+fn stop_each(joins: Joins, first: u64, step: u64) -> Option<u64> {
     let dir = temp();
-    let Some(library) = library(dir.path()) else {
-        return 0;
-    };
+    let (library, server) = (library(dir.path())?, Server::start()?);
     let mut done = 0;
     for error in [0, FAILURE] {
         let mut call = first;
-        while stop_at(joins, call, error, &library) {
+        while stop_at(joins, call, error, &server, &library) {
             call += step;
             done += 1;
         }
     }
-    done
+    Some(done)
 }
 
 fn some(joins: Joins) {
     let first = 1 + u64::from(std::process::id()) % 9;
     println!("from call {first}");
-    assert_ne!(stop_each(joins, first, 9), 0);
+    assert_ne!(stop_each(joins, first, 9), Some(0));
 }
 
 #[test]
@@ -161,7 +160,7 @@ fn a_join_of_a_copy_with_a_log_that_was_stopped_is_repeated() {
 fn long_crash_joining() {
     densite_testing::long_run("kills and failures", |_| {
         [Joins::First, Joins::Second, Joins::WithLog]
-            .map(|joins| stop_each(joins, 1, 1))
+            .map(|joins| stop_each(joins, 1, 1).unwrap_or(0))
             .iter()
             .sum()
     });

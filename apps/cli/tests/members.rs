@@ -1,12 +1,15 @@
-//! `densite join` and `densite leave`, with a stream in a directory, and the stream in
+//! `densite join` and `densite leave`, with a stream on a server of NATS, and the stream in
 //! `densite log status`.
 
 use crate::common::{DENSITE, Ran, at, densite, run, temp};
 use crate::json::{documented, matches};
+use densite_testing::Nats;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 const SCHEMA: &str = "PRAGMA journal_mode = WAL; CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT); SELECT densite_config('ingest', 'vote', '')";
 
@@ -14,21 +17,67 @@ fn sql(db: &str, sql: &str) -> String {
     densite(&["sql", db, sql, "--format", "csv"]).expect(0).out
 }
 
-/// A directory with the database `a.db`, which founds a stream; the path and the stream's address.
-fn founded(dir: &tempfile::TempDir) -> (String, String) {
-    let (a, address) = (at(dir, "a.db"), format!("file://{}", at(dir, "stream")));
+/// A server of NATS with its files. It ends with this value.
+pub(crate) struct Server {
+    nats: Nats,
+    own: TempDir,
+}
+
+impl Server {
+    /// `None`: it is not installed.
+    pub(crate) fn start() -> Option<Server> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nats-server");
+        let own = temp();
+        let nats = Nats::start(&dir, own.path(), "")?;
+        Some(Server { nats, own })
+    }
+
+    /// The address of a stream.
+    pub(crate) fn address(&self, stream: &str) -> String {
+        format!("{}/{stream}", self.nats.url())
+    }
+
+    /// `densite join` with these arguments and the server's monitoring port.
+    pub(crate) fn join(&self, args: &[&str]) -> Ran {
+        run(&mut self.joining(args))
+    }
+
+    pub(crate) fn joining(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(DENSITE);
+        command.arg("join").args(args);
+        command.args(["--monitor", &self.nats.monitor()]);
+        command
+    }
+
+    fn stays(&self, args: &[&str]) -> Stays {
+        Stays::of(self.joining(args))
+    }
+
+    /// What it stores, while it is stopped.
+    fn while_stopped(&mut self, change: impl FnOnce(&Path)) {
+        self.nats.kill();
+        change(&self.nats.store());
+        self.nats.restart();
+    }
+}
+
+/// A server, a directory with the database `a.db`, which has founded a stream there, the path and
+/// the stream's address. `None`: there is no server.
+fn founded() -> Option<(Server, TempDir, String, String)> {
+    let (server, dir) = (Server::start()?, temp());
+    let (a, address) = (at(&dir, "a.db"), server.address("APP"));
     densite(&["sql", "--create", &a, SCHEMA]).expect(0);
-    let joined = densite(&["join", &a, &address, "--origin", "a", "--json"]).expect(0);
+    let joined = server.join(&[&a, &address, "--origin", "a", "--json"]);
     matches(
-        &joined.json(),
+        &joined.expect(0).json(),
         &documented("join"),
         &["event", "database", "message", "rows"],
     );
-    (a, address)
+    Some((server, dir, a, address))
 }
 
 /// A copy of a database.
-fn copied(dir: &tempfile::TempDir, from: &str, name: &str) -> String {
+fn copied(dir: &TempDir, from: &str, name: &str) -> String {
     let to = at(dir, name);
     sql(from, &format!("VACUUM INTO '{to}'"));
     to
@@ -41,10 +90,8 @@ struct Stays {
 }
 
 impl Stays {
-    fn with(args: &[&str]) -> Stays {
-        let mut child = Command::new(DENSITE)
-            .arg("join")
-            .args(args)
+    fn of(mut join: Command) -> Stays {
+        let mut child = join
             .args(["--stay", "--json"])
             .stdout(Stdio::piped())
             .spawn()
@@ -110,10 +157,11 @@ fn wait_for(db: &str, query: &str, expected: &str) {
 
 #[test]
 fn rows_of_a_member_come_to_a_copy_that_stays() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((server, dir, a, address)) = founded() else {
+        return;
+    };
     let b = copied(&dir, &a, "b.db");
-    let mut stays = Stays::with(&[&b, &address, "--origin", "b"]);
+    let mut stays = server.stays(&[&b, &address, "--origin", "b"]);
     let joined = stays.event();
     assert_eq!(
         (&joined["event"], &joined["origin"]),
@@ -130,7 +178,7 @@ fn rows_of_a_member_come_to_a_copy_that_stays() {
         "INSERT INTO vote_in VALUES (2, 8); SELECT densite_wait(densite_last_seq(), 'stream')",
     );
     assert_eq!(stays.interrupted(), 0);
-    let mut stays = Stays::with(&[&a, &address]);
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["origin"], "a", "its name is known");
     wait_for(&a, "SELECT sum(n) FROM vote", "15\n");
     assert_eq!(stays.interrupted(), 0);
@@ -138,8 +186,9 @@ fn rows_of_a_member_come_to_a_copy_that_stays() {
 
 #[test]
 fn log_status_shows_the_stream() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((mut server, _dir, a, address)) = founded() else {
+        return;
+    };
     sql(
         &a,
         "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
@@ -161,7 +210,7 @@ fn log_status_shows_the_stream() {
     for words in [&*address, "applied message", "2, 0 behind"] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
-    std::fs::rename(at(&dir, "stream"), at(&dir, "away")).expect("moved");
+    server.nats.kill();
     let text = densite(&["log", "status", &a]).expect(0).out;
     assert!(
         text.contains("unknown") && text.contains("trouble"),
@@ -169,7 +218,7 @@ fn log_status_shows_the_stream() {
     );
 
     let left = densite(&["leave", &a]).expect(1);
-    assert!(left.err.contains("stream"), "{left:?}");
+    assert!(left.err.contains("no connection to nats:"), "{left:?}");
     let left = densite(&["leave", &a, "--force", "--json"]).expect(0);
     matches(&left.json(), &documented("leave"), &[]);
     let status = densite(&["log", "status", &a, "--json"]).expect(0).json();
@@ -178,15 +227,15 @@ fn log_status_shows_the_stream() {
 
 #[test]
 fn trouble_is_told_when_it_begins_and_when_it_ends() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
-    let (stream, away) = (at(&dir, "stream"), at(&dir, "away"));
-    std::fs::rename(&stream, &away).expect("moved");
+    let Some((mut server, _dir, a, address)) = founded() else {
+        return;
+    };
+    server.nats.kill();
     // It is a member already, so it starts without the stream.
-    let mut stays = Stays::with(&[&a, &address]);
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["event"], "joined");
     assert_eq!(stays.event()["event"], "failed");
-    std::fs::rename(&away, &stream).expect("moved");
+    server.nats.restart();
     assert_eq!(stays.event()["event"], "recovered");
     assert_eq!(stays.interrupted(), 0);
 }
@@ -194,8 +243,9 @@ fn trouble_is_told_when_it_begins_and_when_it_ends() {
 /// A member is known when the message with which it joined is applied: the command waits for it.
 #[test]
 fn members_are_known_just_after_joining() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((server, dir, a, address)) = founded() else {
+        return;
+    };
     let names = |db: &str, all: &str| {
         densite(&["leave", db, "--member", "x"])
             .expect(1)
@@ -203,11 +253,11 @@ fn members_are_known_just_after_joining() {
     };
     names(&a, "a");
     let b = copied(&dir, &a, "b.db");
-    densite(&["join", &b, &address, "--origin", "b"]).expect(0);
+    server.join(&[&b, &address, "--origin", "b"]).expect(0);
     names(&b, "a, b");
     let c = copied(&dir, &b, "c.db");
-    densite(&["join", &c, &address, "--origin", "c"]).expect(0);
-    densite(&["join", &c, &address, "--after-loss"]).expect(0);
+    server.join(&[&c, &address, "--origin", "c"]).expect(0);
+    server.join(&[&c, &address, "--after-loss"]).expect(0);
     densite(&["leave", &c, "--member", "a"]).expect(0);
     densite(&["leave", &a, "--member", "c"]).expect(0);
     names(&b, "b");
@@ -216,12 +266,12 @@ fn members_are_known_just_after_joining() {
 /// A service manager ends it while the server is away: that is no failure, and is not silent.
 #[test]
 fn rows_that_are_not_sent_at_the_end_are_told() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
-    let (stream, away) = (at(&dir, "stream"), at(&dir, "away"));
-    std::fs::rename(&stream, &away).expect("moved");
+    let Some((mut server, dir, a, address)) = founded() else {
+        return;
+    };
+    server.nats.kill();
     let add = "INSERT INTO vote_in(n) VALUES (1), (2), (3)";
-    let mut stays = Stays::with(&[&a, &address]);
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["event"], "joined");
     sql(&a, add);
     assert_eq!(stays.event()["event"], "failed");
@@ -233,8 +283,8 @@ fn rows_that_are_not_sent_at_the_end_are_told() {
     );
 
     let said = at(&dir, "said");
-    let mut child = Command::new(DENSITE)
-        .args(["join", &a, &address, "--stay", "--quiet"])
+    let mut child = server
+        .joining(&[&a, &address, "--stay", "--quiet"])
         .stderr(std::fs::File::create(&said).expect("made"))
         .spawn()
         .expect("the command runs");
@@ -245,8 +295,8 @@ fn rows_that_are_not_sent_at_the_end_are_told() {
     let words = "the stream does not have the last 3 rows of this member yet";
     assert!(said.contains(words), "{said}");
 
-    std::fs::rename(&away, &stream).expect("moved");
-    let mut stays = Stays::with(&[&a, &address]);
+    server.nats.restart();
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["event"], "joined");
     let (code, last) = stays.ended();
     assert_eq!((code, last), (0, Value::Null), "all are sent");
@@ -254,21 +304,26 @@ fn rows_that_are_not_sent_at_the_end_are_told() {
 
 #[test]
 fn a_stream_that_lost_messages_is_told() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
-    let (stream, old) = (at(&dir, "stream"), at(&dir, "old"));
-    let copied = Command::new("cp").args(["-r", &stream, &old]).status();
-    assert!(copied.expect("cp").success());
+    let Some((mut server, _dir, a, address)) = founded() else {
+        return;
+    };
+    let old = server.own.path().join("old");
+    server.while_stopped(|store| {
+        let copied = Command::new("cp").arg("-r").args([store, &old]).status();
+        assert!(copied.expect("cp").success());
+    });
     sql(
         &a,
         "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
     );
-    std::fs::remove_dir_all(&stream).expect("removed");
-    std::fs::rename(&old, &stream).expect("put back");
+    server.while_stopped(|store| {
+        std::fs::remove_dir_all(store).expect("removed");
+        std::fs::rename(&old, store).expect("put back");
+    });
     let status = densite(&["log", "status", &a, "--json"]).expect(0).json();
     let trouble = status["stream"]["trouble"].as_str().expect("trouble");
     assert!(trouble.contains("ends at message 1"), "{trouble}");
-    let mut stays = Stays::with(&[&a, &address]);
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["event"], "joined");
     let failed = stays.event();
     assert_eq!(failed["event"], "failed");
@@ -280,9 +335,10 @@ fn a_stream_that_lost_messages_is_told() {
 
 #[test]
 fn a_member_that_stopped_does_not_go_on_by_a_restart_of_its_service() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
-    let mut stays = Stays::with(&[&a, &address]);
+    let Some((server, _dir, a, address)) = founded() else {
+        return;
+    };
+    let mut stays = server.stays(&[&a, &address]);
     assert_eq!(stays.event()["event"], "joined");
     sql(
         &a,
@@ -290,11 +346,11 @@ fn a_member_that_stopped_does_not_go_on_by_a_restart_of_its_service() {
     );
     let said = stays.event();
     assert_eq!(said["error"]["exit_code"], 1, "{said}");
-    let said = densite(&["join", &a, &address, "--stay"]).expect(1);
+    let said = server.join(&[&a, &address, "--stay"]).expect(1);
     said.says("its table vote differs");
-    let said = densite(&["join", &a, &address]).expect(1);
+    let said = server.join(&[&a, &address]).expect(1);
     said.says("--right");
-    densite(&["join", &a, &address, "--right", "--quiet"]).expect(0);
+    server.join(&[&a, &address, "--right", "--quiet"]).expect(0);
     assert_eq!(
         sql(&a, "SELECT stopped = '' AS s FROM densite_member"),
         "s\n1\n"
@@ -303,8 +359,9 @@ fn a_member_that_stopped_does_not_go_on_by_a_restart_of_its_service() {
 
 #[test]
 fn a_copy_with_rows_of_its_own_waits_for_a_decision() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((server, dir, a, address)) = founded() else {
+        return;
+    };
     let b = at(&dir, "b.db");
     let copied = Command::new("cp").args(["-r", &a, &b]).status();
     assert!(copied.expect("cp").success());
@@ -313,15 +370,18 @@ fn a_copy_with_rows_of_its_own_waits_for_a_decision() {
         .status();
     assert!(log.expect("cp").success());
     sql(&b, "INSERT INTO vote_in VALUES (1, 7)");
-    densite(&["join", &b, &address]).expect(1).says("--discard");
-    let joined = densite(&["join", &b, &address, "--discard", "--origin", "b"]).expect(0);
+    server.join(&[&b, &address]).expect(1).says("--discard");
+    let joined = server
+        .join(&[&b, &address, "--discard", "--origin", "b"])
+        .expect(0);
     assert!(joined.out.contains("joined as b"), "{joined:?}");
 }
 
 #[test]
 fn bad_input_gets_a_sentence() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((server, dir, a, address)) = founded() else {
+        return;
+    };
     let (other, empty, text) = (
         at(&dir, "other.db"),
         at(&dir, "empty.db"),
@@ -332,7 +392,11 @@ fn bad_input_gets_a_sentence() {
     std::fs::write(&text, "no database ".repeat(1000)).expect("write");
     let missing = at(&dir, "missing.db");
     let says = |args: &[&str], code: i32, words: &str| {
-        let ran: Ran = densite(args).expect(code);
+        let ran: Ran = match args {
+            ["join", given @ ..] => server.join(given),
+            _ => densite(args),
+        };
+        let ran = ran.expect(code);
         assert!(ran.err.contains(words), "{args:?}: {ran:?}");
         let names = ran.err.matches(args[1]).count();
         assert!(code == 2 || names <= 1, "{args:?}: {ran:?}");
@@ -341,7 +405,11 @@ fn bad_input_gets_a_sentence() {
         (&["join", &missing, &address][..], 1, "missing.db"),
         (&["leave", &missing], 1, "missing.db"),
         (&["join", &a, "localhost"], 1, "no scheme"),
-        (&["join", &a, "file://x"], 1, "from the root"),
+        (
+            &["join", &a, "file:///srv/stream"],
+            1,
+            "start a NATS server",
+        ),
         (
             &["join", &a, "nats://host"],
             1,
@@ -396,7 +464,8 @@ fn bad_input_gets_a_sentence() {
     ])
     .expect(0);
     says(&["join", &other, &address], 1, "the trigger x uses random");
-    let error = densite(&["join", &missing, &address, "--json"])
+    let error = server
+        .join(&[&missing, &address, "--json"])
         .expect(1)
         .json();
     assert_eq!(error["error"]["kind"], "not_found");
@@ -404,10 +473,11 @@ fn bad_input_gets_a_sentence() {
 
 #[test]
 fn a_stream_is_trimmed_and_a_member_is_declared_gone() {
-    let dir = temp();
-    let (a, address) = founded(&dir);
+    let Some((server, dir, a, address)) = founded() else {
+        return;
+    };
     let b = copied(&dir, &a, "b.db");
-    densite(&["join", &b, &address, "--origin", "b"]).expect(0);
+    server.join(&[&b, &address, "--origin", "b"]).expect(0);
     sql(
         &a,
         "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",

@@ -1,6 +1,6 @@
 //! Streams by their address.
 
-use crate::{Directory, Error, Name, Result, Stream};
+use crate::{Error, Name, Result, Stream};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Access {
     pub replicas: Option<usize>,
 }
 
-/// The address of a stream: `nats://host:4222/STREAM`, `tls://…`, or `file:///directory`.
+/// The address of a stream: `nats://host:4222/STREAM` or `tls://…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     /// On servers of NATS: several hosts of one cluster have commas between them.
@@ -29,8 +29,10 @@ pub enum Address {
         /// The name of the stream, and of the database in it.
         stream: Name,
     },
-    /// In a local directory.
-    Directory(PathBuf),
+    /// Of a kind that only tests have: the scheme, and what follows it.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    Added(String, String),
 }
 
 impl Address {
@@ -41,7 +43,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Address> {
         let refused = |why: &str| {
             Error::Refused(format!(
-                "{}: {why}; the address of a stream is nats://host:4222/STREAM, tls://host:4222/STREAM or file:///directory",
+                "{}: {why}; the address of a stream is nats://host:4222/STREAM or tls://host:4222/STREAM",
                 without_password(text)
             ))
         };
@@ -49,13 +51,9 @@ impl Address {
             return Err(refused("it has no scheme"));
         };
         match scheme {
-            "file" => {
-                let path = rest.strip_prefix("localhost").unwrap_or(rest);
-                match path.strip_prefix('/') {
-                    Some(name) if !name.is_empty() => Ok(Address::Directory(PathBuf::from(path))),
-                    _ => Err(refused("a directory is named from the root")),
-                }
-            }
+            "file" => Err(refused(
+                "a directory cannot keep a stream: start a NATS server with JetStream, also for one machine",
+            )),
             "nats" | "tls" => {
                 let Some((hosts, stream)) = rest.split_once('/') else {
                     return Err(refused("the name of the stream is missing"));
@@ -72,6 +70,10 @@ impl Address {
                     stream,
                 })
             }
+            #[cfg(feature = "testing")]
+            scheme if crate::testing::added(scheme).is_some() => {
+                Ok(Address::Added(scheme.to_owned(), rest.to_owned()))
+            }
             _ => Err(refused("its scheme is unknown")),
         }
     }
@@ -79,12 +81,9 @@ impl Address {
     /// Opens the stream, and makes it if it is missing. Blocks while it connects.
     ///
     /// # Errors
-    /// As [`Directory::open`] and `JetStream::open`.
+    /// As `JetStream::open`.
     pub fn open(&self, access: &Access) -> Result<Arc<dyn Stream>> {
-        match self {
-            Address::Directory(path) => Ok(Arc::new(Directory::open(path)?)),
-            Address::Nats { servers, stream } => nats(servers, stream, access, true),
-        }
+        self.opened(access, true)
     }
 
     /// Opens the stream, which exists. Blocks while it connects.
@@ -92,9 +91,17 @@ impl Address {
     /// # Errors
     /// As [`Address::open`]; [`Error::Refused`] if there is none.
     pub fn find(&self, access: &Access) -> Result<Arc<dyn Stream>> {
+        self.opened(access, false)
+    }
+
+    fn opened(&self, access: &Access, create: bool) -> Result<Arc<dyn Stream>> {
         match self {
-            Address::Directory(path) => Ok(Arc::new(Directory::find(path)?)),
-            Address::Nats { servers, stream } => nats(servers, stream, access, false),
+            Address::Nats { servers, stream } => nats(servers, stream, access, create),
+            #[cfg(feature = "testing")]
+            Address::Added(scheme, rest) => match crate::testing::added(scheme) {
+                Some(opens) => opens(rest, create),
+                None => Err(Error::Refused(format!("no test opens {scheme}://{rest}"))),
+            },
         }
     }
 }
@@ -152,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_name_servers_or_a_directory() {
+    fn addresses_name_servers_and_a_stream() {
         let nats = |servers: &[&str], stream: &str| Address::Nats {
             servers: servers.iter().map(|s| (*s).to_owned()).collect(),
             stream: stream.parse().expect("a name"),
@@ -166,11 +173,6 @@ mod tests {
                 "tls://u:p@a,b:4223/s_1",
                 nats(&["tls://u:p@a", "tls://b:4223"], "s_1"),
             ),
-            (
-                "file:///srv/stream",
-                Address::Directory("/srv/stream".into()),
-            ),
-            ("file://localhost/srv", Address::Directory("/srv".into())),
         ] {
             assert_eq!(Address::parse(text), Ok(expected), "{text}");
         }
@@ -181,7 +183,9 @@ mod tests {
             ("nats://a,,b/ORDERS", "host is missing"),
             ("nats://host/a.b", "letters"),
             ("nats://u:secret@host/a.b", "nats://host/a.b"),
-            ("file://srv/stream", "from the root"),
+            ("file:///srv/stream", "start a NATS server"),
+            ("file://srv/stream", "nats://host:4222/STREAM"),
+            ("directory:///srv/stream", "unknown"),
             ("kafka://host/ORDERS", "unknown"),
         ] {
             match Address::parse(text) {

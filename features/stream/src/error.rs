@@ -70,16 +70,6 @@ pub enum Error {
         /// The largest size, bytes.
         max: usize,
     },
-    /// Stored bytes that were acknowledged are missing or changed.
-    #[error("the stream is damaged: {file}, offset {offset}: {problem}; restore it from a copy")]
-    Damaged {
-        /// Name of the file in the stream's directory.
-        file: &'static str,
-        /// Offset in the file, bytes.
-        offset: u64,
-        /// What is wrong there.
-        problem: &'static str,
-    },
     /// The process was forked after it opened the stream: open it again in the child.
     #[error("the stream was opened before a fork; open it again in this process")]
     Forked,

@@ -1,18 +1,13 @@
 //! One total order of messages that many machines append to and read.
 //!
 //! A [`Stream`] belongs to one database. Each member of the database appends under its own name, its
-//! *origin*, and all members read the same messages in the same order. [`Directory`] keeps a stream
-//! in a local directory, without a server. With the feature `nats`, `JetStream` keeps it on a NATS
-//! server. docs/FORMAT.md has the bytes of a directory, docs/decisions/streams.md the reasons.
+//! *origin*, and all members read the same messages in the same order. With the feature `nats`,
+//! `JetStream` keeps a stream on a NATS server. docs/decisions/streams.md has the reasons.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod address;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod bytes;
-mod directory;
 mod error;
 mod identity;
 #[cfg(feature = "nats")]
@@ -20,9 +15,11 @@ mod jetstream;
 mod message;
 mod name;
 mod stream;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub mod testing;
 
 pub use address::{Access, Address, without_password};
-pub use directory::Directory;
 pub use error::{Error, Result};
 pub use identity::Identity;
 #[cfg(feature = "nats")]

@@ -2,9 +2,10 @@
 //! calls fail. Acknowledged messages are there, once; another one can be there as a whole.
 
 use crate::members::{name, take};
+use densite_directory_stream::Directory;
 use densite_disk::Op;
 use densite_sim_disk::{Fault, FaultKind, SimDisk};
-use densite_stream::{Directory, Error, Position, Stream};
+use densite_stream::{Error, Position, Stream};
 use std::time::Duration;
 
 /// How many outcomes of each cut are judged.

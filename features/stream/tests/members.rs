@@ -147,7 +147,7 @@ pub(crate) fn open_nats(at: &str) -> densite_stream::Result<densite_stream::JetS
 pub(crate) fn open(place: &str) -> Box<dyn Stream> {
     let (kind, at) = place.split_once('=').expect("a kind");
     match kind {
-        "directory" => Box::new(densite_stream::Directory::open(at).expect("a stream")),
+        "directory" => Box::new(densite_directory_stream::Directory::open(at).expect("a stream")),
         #[cfg(feature = "nats")]
         "nats" => Box::new(open_nats(at).expect("a stream")),
         _ => panic!("{place}"),

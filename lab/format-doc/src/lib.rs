@@ -45,7 +45,11 @@ impl Tables {
         Tables::within(TEXT, kind)
     }
 
-    fn within(text: &'static str, kind: &str) -> Tables {
+    /// As [`Tables::of`], of another document.
+    ///
+    /// # Panics
+    /// As [`Tables::of`].
+    pub fn within(text: &'static str, kind: &str) -> Tables {
         let mut tables = BTreeMap::new();
         for part in text.split(&format!("<!-- {kind}: ")).skip(1) {
             let (name, rest) = part

@@ -161,7 +161,61 @@ fn the_folders_stand_one_on_another() {
             assert!(found.is_empty(), "{path} uses {found:?}");
         }
     }
+    // What only tests use is used by none of these, and itself uses no command.
+    for path in crates("lab") {
+        let found = foreign(&path, &["core", "features", "lab"]);
+        assert!(found.is_empty(), "{path} uses {found:?}");
+    }
     // The check sees what a crate uses.
     assert!(used("core/vfs").contains(&"store".to_owned()));
     assert!(foreign("features/tools", &["core"]).contains(&"cluster".to_owned()));
+}
+
+/// A stream in a directory, and all else that only tests have, is in nothing that users get, whatever
+/// features they choose.
+#[test]
+fn what_users_get_has_nothing_of_the_lab() {
+    let lab: Vec<String> = crates("lab")
+        .iter()
+        .map(|path| path.replace("lab/", "densite-"))
+        .collect();
+    assert!(lab.contains(&"densite-directory-stream".to_owned()));
+    let tree = |options: &[&str]| {
+        let asked = std::process::Command::new(env!("CARGO"))
+            .args(["tree", "--locked", "--offline", "--edges", "no-dev"])
+            .args(["--prefix", "none", "--format", "{p} features: {f}"])
+            .args(options)
+            .current_dir(root())
+            .output()
+            .expect("cargo starts");
+        assert!(asked.status.success(), "{options:?}");
+        String::from_utf8(asked.stdout).expect("UTF-8")
+    };
+    for path in crates("apps") {
+        let package = path.replace("apps/", "densite-");
+        let package = package.trim_end_matches("-densite");
+        for features in [&[][..], &["--all-features"], &["--no-default-features"]] {
+            let tree = tree(&[&["--package", package], features].concat());
+            let names: Vec<&str> = tree.lines().filter_map(|l| l.split(' ').next()).collect();
+            let found: Vec<&&str> = names
+                .iter()
+                .filter(|n| lab.iter().any(|l| l == *n))
+                .collect();
+            assert!(found.is_empty(), "{package} {features:?}: {found:?}");
+            let stream = tree.lines().find(|l| l.starts_with("densite-stream "));
+            let stream = stream.unwrap_or_else(|| panic!("{package} has no streams"));
+            assert!(
+                !stream.contains("testing"),
+                "{package} {features:?}: {stream}"
+            );
+        }
+    }
+    // The check sees the lab and the feature where they are.
+    let tests = tree(&["--package", "densite-fuzz"]);
+    assert!(tests.contains("\ndensite-directory-stream "), "{tests}");
+    assert!(
+        tests
+            .lines()
+            .any(|l| l.starts_with("densite-stream ") && l.contains("testing"))
+    );
 }

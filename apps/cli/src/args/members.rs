@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub(crate) struct JoinArgs {
     /// The database: the first one of the stream, a copy of a member, or an empty file
     pub(crate) db: PathBuf,
-    /// nats://HOST:4222/STREAM, tls://HOST:4222/STREAM, or file:///DIRECTORY
+    /// nats://HOST:4222/STREAM or tls://HOST:4222/STREAM
     pub(crate) address: String,
     /// The name of this member in the stream [default: that of the machine, and random letters]
     #[arg(long, value_name = "NAME")]

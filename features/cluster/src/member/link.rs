@@ -91,10 +91,12 @@ mod tests {
     fn an_opening_that_failed_is_not_repeated_at_once() {
         let dir = tempfile::tempdir().expect("a directory");
         let place = dir.path().join("stream");
-        let address = Address::Directory(place.clone());
+        densite_directory_stream::register();
+        let address = Address::parse(&format!("directory://{}", place.display()));
+        let address = address.expect("an address");
         let link = Link::new(address, Access::default(), [1; 16]);
         let first = link.stream().map(drop).expect_err("there is none");
-        densite_stream::Directory::open(&place).expect("a stream");
+        densite_directory_stream::Directory::open(&place).expect("a stream");
         let second = link.stream().map(drop).expect_err("too early");
         assert_eq!(second, first);
         std::thread::sleep(RETRY);

@@ -6,6 +6,8 @@ use std::path::Path;
 
 /// A connection with ingest.
 pub(crate) fn open(path: &Path) -> rusqlite::Connection {
+    // Also in a process of its own, which finds the address in the database.
+    densite_directory_stream::register();
     let api = densite_linked::api().expect("the linked SQLite is new enough");
     let con = rusqlite::Connection::open(path).expect("opens");
     con.busy_timeout(std::time::Duration::from_secs(10))

@@ -205,8 +205,12 @@ fn what_stands_against_joining_is_listed() {
         ),
         ("SELECT densite_join('localhost')".into(), "no scheme"),
         (
-            "SELECT densite_join('file:///x', '{\"monitr\": 1}')".into(),
+            "SELECT densite_join('nats://h/S', '{\"monitr\": 1}')".into(),
             "monitr",
+        ),
+        (
+            "SELECT densite_join('file:///x')".into(),
+            "file:///x: a directory cannot keep a stream: start a NATS server",
         ),
         ("SELECT densite_join()".into(), "wants the address"),
     ] {

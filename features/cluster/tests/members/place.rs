@@ -24,6 +24,7 @@ enum Kind {
 
 impl Place {
     pub(crate) fn directory(own: &Path) -> Place {
+        densite_directory_stream::register();
         Place {
             kind: Kind::Directory(own.join("stream")),
             copied: own.join("copied"),
@@ -45,7 +46,7 @@ impl Place {
 
     pub(crate) fn address(&self) -> String {
         match &self.kind {
-            Kind::Directory(path) => format!("file://{}", path.display()),
+            Kind::Directory(path) => format!("directory://{}", path.display()),
             Kind::Nats(_, proxy) => format!("nats://127.0.0.1:{}/{STREAM}", proxy.port()),
         }
     }

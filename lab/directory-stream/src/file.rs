@@ -1,18 +1,18 @@
 //! The file of a stream: making it, opening it, its end word and single records.
 
-use super::format::{self, End, Header, NoHeader, RECORD_LEN, RECORDS, RecordHead};
-use crate::{Error, Identity, Message, Result};
+use crate::format::{self, End, Header, NoHeader, RECORD_LEN, RECORDS, RecordHead};
 use densite_disk::{Dir, ErrorKind, File, OpenMode, SyncKind};
+use densite_stream::{Error, Identity, Message, Result};
 
 /// The name of the file.
-pub(super) const NAME: &str = "stream";
+pub(crate) const NAME: &str = "stream";
 /// The name of one that is not whole yet.
 const NEW: &str = "stream.new";
 /// How often a reader reads the end word while others write it.
 const TRIES: u32 = 5;
 
 /// Where the messages of a new file come from.
-pub(super) trait Source {
+pub(crate) trait Source {
     /// The sequence of the last message.
     fn last(&self) -> u64;
     /// One message.
@@ -20,7 +20,7 @@ pub(super) trait Source {
 }
 
 /// An open file.
-pub(super) struct StreamFile {
+pub(crate) struct StreamFile {
     file: Box<dyn File>,
     header: Header,
     seed: u64,
@@ -29,7 +29,7 @@ pub(super) struct StreamFile {
 impl StreamFile {
     /// Makes the file, in the place of one that exists. Its name is not durable yet. It begins with the messages of `source`
     /// from the first sequence of the header on.
-    pub(super) fn make(dir: &dyn Dir, header: Header, source: Option<&dyn Source>) -> Result<()> {
+    pub(crate) fn make(dir: &dyn Dir, header: Header, source: Option<&dyn Source>) -> Result<()> {
         let file = dir.open(NEW, OpenMode::Create).map_err(failed)?;
         file.set_len(0).map_err(failed)?;
         let seed = header.seed();
@@ -58,7 +58,7 @@ impl StreamFile {
     }
 
     /// Opens the file. With `expected`, it has to be the same stream.
-    pub(super) fn open(dir: &dyn Dir, expected: Option<Identity>) -> Result<StreamFile> {
+    pub(crate) fn open(dir: &dyn Dir, expected: Option<Identity>) -> Result<StreamFile> {
         let changed = |expected, found| Error::IdentityChanged { expected, found };
         let file = match (dir.open(NAME, OpenMode::Write), expected) {
             (Err(e), Some(expected)) if e.kind == ErrorKind::NotFound => {
@@ -87,12 +87,12 @@ impl StreamFile {
         }
     }
 
-    pub(super) fn header(&self) -> Header {
+    pub(crate) fn header(&self) -> Header {
         self.header
     }
 
     /// Where the records begin.
-    pub(super) fn start(&self) -> End {
+    pub(crate) fn start(&self) -> End {
         End {
             offset: RECORDS,
             last: self.header.first - 1,
@@ -101,13 +101,13 @@ impl StreamFile {
     }
 
     /// Whether its name still leads to it.
-    pub(super) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
+    pub(crate) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
         let named = dir.identity(NAME).map_err(failed)?;
         Ok(named == Some(self.file.identity().map_err(failed)?))
     }
 
     /// The end word; `None` if a power cut tore it.
-    pub(super) fn end(&self) -> Result<Option<End>> {
+    pub(crate) fn end(&self) -> Result<Option<End>> {
         for _ in 0..TRIES {
             let mut bytes = [0; format::END_LEN];
             let read = self.file.read_at(&mut bytes, format::END_OFFSET);
@@ -120,7 +120,7 @@ impl StreamFile {
     }
 
     /// The record behind an end, and the end behind it; `None` if there is no whole one.
-    pub(super) fn record(&self, at: End) -> Result<Option<(Message, End)>> {
+    pub(crate) fn record(&self, at: End) -> Result<Option<(Message, End)>> {
         let mut bytes = [0; RECORD_LEN];
         let len = self.file.read_at(&mut bytes, at.offset).map_err(failed)?;
         let head = RecordHead::decode(&bytes)
@@ -141,7 +141,7 @@ impl StreamFile {
     }
 
     /// The sum of the record at an offset.
-    pub(super) fn sum_at(&self, offset: u64) -> Result<u64> {
+    pub(crate) fn sum_at(&self, offset: u64) -> Result<u64> {
         let mut bytes = [0; RECORD_LEN];
         let len = self.file.read_at(&mut bytes, offset).map_err(failed)?;
         let head = RecordHead::decode(&bytes).filter(|_| len == RECORD_LEN);
@@ -150,7 +150,7 @@ impl StreamFile {
     }
 
     /// Writes a record behind an end, and returns the end behind it. It is not durable yet.
-    pub(super) fn write(&self, at: End, message: &Message) -> Result<End> {
+    pub(crate) fn write(&self, at: End, message: &Message) -> Result<End> {
         let (bytes, seed) = format::encode(message, at.seed);
         let written = self.file.write_at(&bytes, at.offset);
         if written.is_err() {
@@ -165,7 +165,7 @@ impl StreamFile {
     }
 
     /// Makes the records between two ends durable, and then visible.
-    pub(super) fn publish(&self, from: End, to: End) -> Result<()> {
+    pub(crate) fn publish(&self, from: End, to: End) -> Result<()> {
         let synced = self.file.sync(SyncKind::Data);
         if synced.is_err() {
             // A later sync that succeeds would not prove that the bytes are on the disk.
@@ -185,7 +185,7 @@ impl StreamFile {
 }
 
 /// The error of a stream for one of the disk.
-pub(super) fn failed(e: densite_disk::Error) -> Error {
+pub(crate) fn failed(e: densite_disk::Error) -> Error {
     let text = format!("the stream's directory: {e}");
     match e.kind {
         ErrorKind::Full | ErrorKind::TooManyFiles | ErrorKind::Io => Error::TryAgain(text),
@@ -193,10 +193,8 @@ pub(super) fn failed(e: densite_disk::Error) -> Error {
     }
 }
 
-pub(super) fn damaged(offset: u64, problem: &'static str) -> Error {
-    Error::Damaged {
-        file: NAME,
-        offset,
-        problem,
-    }
+pub(crate) fn damaged(offset: u64, problem: &'static str) -> Error {
+    Error::Refused(format!(
+        "the stream is damaged: {NAME}, offset {offset}: {problem}; restore it from a copy"
+    ))
 }

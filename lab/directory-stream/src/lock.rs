@@ -1,9 +1,9 @@
 //! The lock of the appenders, which keeps out threads and processes.
 
-use super::file::failed;
-use crate::{Error, Result};
+use crate::file::failed;
 use densite_disk::wait::Retry;
 use densite_disk::{Dir, File, LockKind, OpenMode};
+use densite_stream::{Error, Result};
 use std::time::Duration;
 
 /// How long an appender waits for another one, which can be a stopped process.
@@ -13,25 +13,25 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const NAME: &str = "lock";
 
 /// Opens the file of the lock.
-pub(super) fn open(dir: &dyn Dir) -> Result<Box<dyn File>> {
+pub(crate) fn open(dir: &dyn Dir) -> Result<Box<dyn File>> {
     dir.open(NAME, OpenMode::Create).map_err(failed)
 }
 
 /// Whether another file has its name: the directory was replaced, and other processes lock that
 /// file.
-pub(super) fn is_replaced(file: &dyn File, dir: &dyn Dir) -> Result<bool> {
+pub(crate) fn is_replaced(file: &dyn File, dir: &dyn Dir) -> Result<bool> {
     match dir.identity(NAME).map_err(failed)? {
         Some(named) => Ok(named != file.identity().map_err(failed)?),
         // Without a stream there is nothing to lock.
-        None => dir.exists(super::file::NAME).map_err(failed),
+        None => dir.exists(crate::file::NAME).map_err(failed),
     }
 }
 
 /// The held lock.
-pub(super) struct Locked<'a>(&'a dyn File);
+pub(crate) struct Locked<'a>(&'a dyn File);
 
 impl<'a> Locked<'a> {
-    pub(super) fn take(file: &'a dyn File) -> Result<Locked<'a>> {
+    pub(crate) fn take(file: &'a dyn File) -> Result<Locked<'a>> {
         let retry = Retry::within(PATIENCE);
         while !file.try_lock(LockKind::Exclusive).map_err(failed)? {
             if !retry.again() {

@@ -1,18 +1,8 @@
-//! The bytes of a stream in a directory.
-//!
-//! ```text
-//! offset  size  field
-//!      0    16  magic
-//!     16     4  version
-//!     20     4  zeros
-//!     24    16  identity
-//!     40     8  first
-//!     48     8  sum
-//! ```
+//! The bytes of a stream in a directory, as FORMAT.md of this crate describes them.
 
-use crate::{Identity, Message, Name};
 use densite_disk::Fields;
 use densite_disk::hash::{Xxh3_64, xxh3_64, xxh3_64_with_seed};
+use densite_stream::{Identity, Message, Name};
 
 pub(crate) const MAGIC: &[u8; 16] = b"Densite stream \n";
 pub(crate) const VERSION: u32 = 1;
@@ -212,12 +202,14 @@ mod tests {
         }
     }
 
+    fn tables() -> Tables {
+        Tables::within(include_str!("../FORMAT.md"), "stream table")
+    }
+
     #[test]
     fn the_header_is_as_documented() {
         let b = HEADER.encode();
         assert_eq!(Header::decode(&b), Ok(HEADER));
-        let tables = Tables::of("stream table");
-        tables.check_module("header", include_str!("format.rs"));
         let fields = [
             ("magic", MAGIC.to_vec()),
             ("version", le4(1)),
@@ -226,7 +218,7 @@ mod tests {
             ("first", le8(0x0102)),
             ("sum", le8(xxh3_64(&b[..48]))),
         ];
-        tables.check("header", &b, &fields);
+        tables().check("header", &b, &fields);
     }
 
     #[test]
@@ -245,7 +237,7 @@ mod tests {
             ("last_sum", le8(4)),
             ("sum", le8(xxh3_64_with_seed(&b[..24], 9))),
         ];
-        Tables::of("stream table").check("end word", &b, &fields);
+        tables().check("end word", &b, &fields);
     }
 
     #[test]
@@ -261,7 +253,7 @@ mod tests {
             ("origin", b"worker".to_vec()),
             ("payload", b"a row".to_vec()),
         ];
-        Tables::of("stream table").check("message", &b, &fields);
+        tables().check("message", &b, &fields);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A stream in a local directory, for tests and for several processes of one machine.
+//! For tests: a stream in a local directory, which needs no server.
 //!
 //! One file has all messages. An appender holds the lock of the file `lock`, writes a record, syncs
 //! it, and then writes the end word. Readers read only up to the end word, so no reader sees a
@@ -6,29 +6,45 @@
 //! that was killed: the next appender writes it again, syncs it and keeps it. A torn record there
 //! is written over. A removal of old messages writes a new file and renames it. Nothing is
 //! acknowledged before the name of its file is durable.
+//!
+#![doc = include_str!("../FORMAT.md")]
+#![forbid(unsafe_code)]
 
+pub mod bytes;
 mod file;
-pub(crate) mod format;
+mod format;
 mod known;
 mod lock;
 
-use crate::{
-    Durability, Error, Extent, Identity, Message, Name, Position, Result, Seen, Stream,
-    SyncInterval, Take,
-};
 use densite_disk::sync::{Mutex, MutexGuard};
 use densite_disk::wait::Retry;
 use densite_disk::{Dir, File, RealDir};
+use densite_stream::{
+    Durability, Error, Extent, Identity, Message, Name, Position, Result, Seen, Stream,
+    SyncInterval, Take,
+};
 use file::{StreamFile, failed};
 use format::{Header, MAX_PAYLOAD};
 use known::Known;
 use lock::Locked;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The longest and the shortest pause of a reader that waits.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// From now on, this process opens streams in directories by their address, `directory:///PATH`.
+pub fn register() {
+    densite_stream::testing::add_scheme("directory", |path, create| {
+        let stream = match create {
+            true => Directory::open(path),
+            false => Directory::find(path),
+        };
+        Ok(Arc::new(stream?))
+    });
+}
 
 /// A stream in a local directory.
 ///
@@ -48,8 +64,8 @@ impl Directory {
     /// Opens the stream in the directory at `path`, and makes both if they are missing.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the directory cannot be made or a newer program wrote the stream,
-    /// [`Error::Damaged`], [`Error::TryAgain`].
+    /// [`Error::Refused`] if the directory cannot be made, a newer program wrote the stream, or it is
+    /// damaged; [`Error::TryAgain`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Directory> {
         let dir = RealDir::create(path).map_err(failed)?;
         Directory::open_in(Box::new(dir))
@@ -72,7 +88,7 @@ impl Directory {
         }
     }
 
-    /// As [`Directory::open`], in a directory that exists: for tests, one of a simulated disk.
+    /// As [`Directory::open`], in a directory that exists, such as one of a simulated disk.
     ///
     /// # Errors
     /// As [`Directory::open`].

@@ -1,12 +1,10 @@
 //! The bytes of a stream in a directory, for the fuzzer (`fuzz/`).
-//!
-//! Only the feature `fuzz` compiles this module, so no production build has it.
 
-use crate::directory::format::{
+use crate::format::{
     END_LEN, END_OFFSET, End, HEADER_LEN, Header, RECORD_LEN, RECORDS, RecordHead, encode, sum,
 };
-use crate::{Identity, Message, Name};
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
+use densite_stream::{Identity, Message, Name};
 
 /// The name of the file in its directory.
 pub const FILE: &str = "stream";
@@ -106,7 +104,7 @@ pub fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// A name that no message of [`file`] has.
+/// A name that no message of [`file()`] has.
 pub fn other() -> Name {
     "other".parse().expect("a valid name")
 }

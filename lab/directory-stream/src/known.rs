@@ -1,13 +1,13 @@
 //! What is known of a stream's file: where each message is, and the last one of each origin.
 
-use super::file::{Source, StreamFile, damaged, failed};
-use super::format::{End, Header};
-use crate::{Error, Extent, Message, Name, Position, Result, Take};
+use crate::file::{Source, StreamFile, damaged, failed};
+use crate::format::{End, Header};
 use densite_disk::Dir;
+use densite_stream::{Error, Extent, Message, Name, Position, Result, Take};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-pub(super) struct Known {
+pub(crate) struct Known {
     file: StreamFile,
     /// Whether its name is known to be durable: a process can be killed behind the rename.
     is_name_durable: bool,
@@ -21,8 +21,8 @@ impl Known {
     /// What the records up to the end word say.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if one of them is not whole.
-    pub(super) fn of(file: StreamFile) -> Result<Known> {
+    /// [`Error::Refused`] if one of them is not whole.
+    pub(crate) fn of(file: StreamFile) -> Result<Known> {
         let mut known = Known {
             end: file.start(),
             file,
@@ -34,16 +34,16 @@ impl Known {
         Ok(known)
     }
 
-    pub(super) fn header(&self) -> Header {
+    pub(crate) fn header(&self) -> Header {
         self.file.header()
     }
 
-    pub(super) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
+    pub(crate) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
         self.file.is_named(dir)
     }
 
     /// Reads the records that other processes published.
-    pub(super) fn follow(&mut self) -> Result<()> {
+    pub(crate) fn follow(&mut self) -> Result<()> {
         let Some(end) = self.file.end()? else {
             return Ok(());
         };
@@ -60,7 +60,7 @@ impl Known {
 
     /// Makes durable what a killed process did not: the name, and records that it wrote and did not
     /// publish. Only under the lock.
-    pub(super) fn settle(&mut self, dir: &dyn Dir) -> Result<()> {
+    pub(crate) fn settle(&mut self, dir: &dyn Dir) -> Result<()> {
         if !self.is_name_durable {
             dir.sync().map_err(failed)?;
             self.is_name_durable = true;
@@ -88,7 +88,7 @@ impl Known {
         self.end = behind;
     }
 
-    pub(super) fn extent(&self) -> Extent {
+    pub(crate) fn extent(&self) -> Extent {
         Extent {
             first: self.header().first,
             last: self.end.last,
@@ -96,12 +96,12 @@ impl Known {
     }
 
     /// The sequence of an origin's last message; 0 if there is none.
-    pub(super) fn last_of(&self, origin: &Name) -> u64 {
+    pub(crate) fn last_of(&self, origin: &Name) -> u64 {
         self.last.get(origin).copied().unwrap_or(0)
     }
 
     /// Why the messages below a sequence cannot be removed.
-    pub(super) fn needs_below(&self, first: u64, origins: &[Name]) -> Option<String> {
+    pub(crate) fn needs_below(&self, first: u64, origins: &[Name]) -> Option<String> {
         let last = self.end.last;
         if first > last + 1 {
             return Some(format!("the stream ends at {last}, before {first}"));
@@ -114,7 +114,7 @@ impl Known {
     }
 
     /// Appends a message, durably. Only under the lock.
-    pub(super) fn append(&mut self, origin: &Name, bytes: &[u8]) -> Result<u64> {
+    pub(crate) fn append(&mut self, origin: &Name, bytes: &[u8]) -> Result<u64> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let message = Message {
             sequence: self.end.last + 1,
@@ -129,7 +129,7 @@ impl Known {
     }
 
     /// Reads one message.
-    pub(super) fn read(&self, sequence: u64) -> Result<Message> {
+    pub(crate) fn read(&self, sequence: u64) -> Result<Message> {
         let index = (sequence - self.header().first) as usize;
         let offset = self.offsets[index];
         let seed = match index.checked_sub(1) {
@@ -147,7 +147,7 @@ impl Known {
     }
 
     /// The messages behind a position; none if it is at the end.
-    pub(super) fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
+    pub(crate) fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
         let Extent { first, last } = self.extent();
         let diverged = Error::Diverged {
             sequence: after.sequence,
