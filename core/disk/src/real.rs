@@ -1,25 +1,22 @@
-//! The real disk: positioned reads and writes, `fdatasync`, `fsync`, `statvfs`.
+//! The real disk: positioned reads and writes, `fdatasync`, `fsync`, `statvfs`; permissions and sizes
+//! of an open file.
 //!
 //! Invariant: if a signal interrupts a call or the call does only part of its work, it is continued
 //! here. The caller sees all of it done, or an error. Every descriptor is opened with `O_CLOEXEC`,
 //! and a forked child has none of them ([`crate::apart`]).
 
-mod meta;
-
-use std::fs;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
-
 use crate::apart::Apart;
 use crate::file_name::check_name;
-use crate::number;
 use crate::rights::Rights;
+use crate::{
+    Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind, Watch, number,
+};
 use rustix::fs::{AtFlags, Mode, OFlags, statat};
 use rustix::io::{Errno, retry_on_intr};
-
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind, Watch};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 const EINVAL: i32 = Errno::INVAL.raw_os_error();
 /// The system's errors for opening a link, a directory, a socket or a pipe without a reader as a
@@ -148,6 +145,53 @@ impl RealFile {
             true => Err(Error::new(ErrorKind::NotAFile, Op::Open)),
             false => file,
         }
+    }
+
+    /// Owner, group and permission bits now.
+    ///
+    /// # Errors
+    /// `Io` with [`Op::Len`].
+    pub fn rights(&self) -> Result<Rights> {
+        let meta = self.inner().metadata().map_err(failed(Op::Len))?;
+        Ok(Rights::of_meta(&meta))
+    }
+
+    /// The permission bits now.
+    ///
+    /// # Errors
+    /// As [`RealFile::rights`].
+    pub fn mode(&self) -> Result<u32> {
+        Ok(self.rights()?.mode())
+    }
+
+    /// Sets owner, group and permission bits of this file, even if its name now leads to another
+    /// file.
+    ///
+    /// Owner and group are not changed if they are already equal, so users can do this with their
+    /// own files.
+    ///
+    /// # Errors
+    /// `Permission` if the owner cannot be changed; `Io`; all with [`Op::Open`].
+    pub fn give(&self, rights: &Rights) -> Result<()> {
+        let file = self.inner();
+        let now = self.rights()?;
+        let owner = (now.owner() != rights.owner()).then_some(rights.owner());
+        let group = (now.group() != rights.group()).then_some(rights.group());
+        if owner.is_some() || group.is_some() {
+            fchown(file, owner, group).map_err(failed(Op::Open))?;
+        }
+        // This comes last, because chown clears bits.
+        let mode = fs::Permissions::from_mode(rights.mode());
+        file.set_permissions(mode).map_err(failed(Op::Open))
+    }
+
+    /// The length and the space that the file takes on the disk (its blocks), in bytes.
+    ///
+    /// # Errors
+    /// `Io` with [`Op::Len`].
+    pub fn sizes(&self) -> Result<(u64, u64)> {
+        let meta = self.inner().metadata().map_err(failed(Op::Len))?;
+        Ok((self.len()?, meta.blocks() * 512))
     }
 }
 

@@ -2,20 +2,19 @@
 
 mod blob;
 mod closed;
-mod counters;
 mod files;
 mod running;
 
+pub use files::Checkpointed;
+pub use running::Running;
+
 use crate::api::{Api, c_string};
-use crate::ffi::Db;
+use crate::ffi::{self, Db};
 use crate::{Code, Error, Result};
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 use std::time::Duration;
-
-pub use files::Checkpointed;
-pub use running::Running;
 
 /// A connection: one that this crate opened and closes, or one that SQLite lends.
 #[derive(Debug)]
@@ -314,6 +313,31 @@ impl Connection {
         // SAFETY: this crate opened it, and it is closed once: `drop` does not run. Statements
         // borrow the connection, so none exists.
         Ok(Code(unsafe { (this.api.raw().close_v2)(this.db.as_ptr()) }).ok()?)
+    }
+
+    fn status(&self, what: i32) -> Option<i32> {
+        let (mut now, mut most) = (0, 0);
+        // SAFETY: an open connection and places for two numbers.
+        let rc = unsafe {
+            (self.api.raw().db_status)(self.as_ptr(), what, &raw mut now, &raw mut most, 0)
+        };
+        (rc == 0).then_some(now)
+    }
+
+    /// Whether there is a foreign key violation that would make COMMIT fail.
+    pub fn owes_foreign_keys(&self) -> bool {
+        self.status(ffi::DBSTATUS_DEFERRED_FKS)
+            .is_some_and(|owes| owes != 0)
+    }
+
+    /// Whether another connection can use this one's open file: they share a cache, or are allowed
+    /// to.
+    pub fn shares_cache(&self, schema: &CStr) -> bool {
+        let asked = self.uri_parameters(schema);
+        let is_asked = |(key, value): &(String, String)| key == "cache" && value == "shared";
+        // With a shared cache, each connection counts only its part.
+        asked.iter().any(is_asked)
+            || self.status(ffi::DBSTATUS_CACHE_USED) != self.status(ffi::DBSTATUS_CACHE_USED_SHARED)
     }
 }
 

@@ -27,12 +27,9 @@ mod function;
 mod host;
 mod hostfile;
 mod loaded;
-mod owned;
 mod panic;
 mod preupdate;
 mod process;
-mod query_row;
-mod quoted;
 mod registration;
 pub mod routines;
 mod statement;
@@ -57,15 +54,13 @@ pub use function::{create_function, serves};
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use loaded::{keep_loaded, library_path};
-pub use owned::OwnedStatement;
 pub use panic::INTERNAL_ERROR;
 pub use preupdate::{
     Observation, Observer, PreupdateFaults, RowChange, RowOp, preupdate_faults, provide_preupdate,
 };
 pub use process::PerProcess;
-pub use quoted::quoted;
 pub use registration::Registration;
-pub use statement::Statement;
+pub use statement::{OwnedStatement, Statement, quoted};
 pub use table_function::create_table_function;
 pub use value::{Value, ValueRef};
 pub use vfs::{

@@ -1,11 +1,13 @@
-//! A compiled statement.
+//! Compiled statements: of a connection, or kept across calls, for example by a cursor of a virtual
+//! table; queries that one statement answers; names in SQL.
 
 use crate::api::{Api, c_string};
-use crate::connection::Connection;
+use crate::connection::{Connection, TxnState};
 use crate::ffi::{self, Stmt};
 use crate::value::{Value, ValueRef, bytes};
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_int, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// A compiled statement of a connection.
@@ -96,6 +98,81 @@ impl Connection {
             }
             None => Err(Error::new(Code::ERROR, "there is no SQL statement")),
         }
+    }
+
+    /// The first row of a query, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_row(&self, sql: &str, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+        let mut stmt = self.prepare(sql)?;
+        stmt.bind_all(parameters)?;
+        if !stmt.step()? {
+            return Ok(None);
+        }
+        Ok(Some(
+            (0..stmt.column_count())
+                .map(|i| stmt.column(i).to_owned())
+                .collect(),
+        ))
+    }
+
+    /// The first column of the first row as an integer, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_i64(&self, sql: &str) -> Result<Option<i64>> {
+        let mut stmt = self.prepare(sql)?;
+        Ok(if stmt.step()? {
+            stmt.column(0).as_i64()
+        } else {
+            None
+        })
+    }
+
+    /// The first column of the first row as text, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_string(&self, sql: &str) -> Result<Option<String>> {
+        let mut stmt = self.prepare(sql)?;
+        Ok(if stmt.step()? {
+            stmt.column(0).as_str().map(str::to_string)
+        } else {
+            None
+        })
+    }
+
+    /// The first schema except `temp` that the current transaction writes to.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn written_schema(&self) -> Result<Option<String>> {
+        let is_written =
+            |name: &CStr| name != c"temp" && self.txn_state(Some(name)) == TxnState::Write;
+        if let Some(db_name) = self.api().db_name() {
+            for place in 0.. {
+                // SAFETY: an open connection; any number is allowed.
+                let name = unsafe { db_name(self.as_ptr(), place) };
+                if name.is_null() {
+                    break;
+                }
+                // SAFETY: not null, so terminated; it stays valid while no schema is detached.
+                let name = unsafe { CStr::from_ptr(name) };
+                if is_written(name) {
+                    return Ok(Some(name.to_string_lossy().into_owned()));
+                }
+            }
+            return Ok(None);
+        }
+        let mut list = self.prepare("PRAGMA database_list")?;
+        while list.step()? {
+            let name = list.column(1).as_str().unwrap_or_default();
+            if is_written(&c_string(name)) {
+                return Ok(Some(name.to_owned()));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -263,5 +340,102 @@ impl Drop for Statement<'_> {
         // SAFETY: a live statement, finalised once. The returned code repeats that of the last
         // step.
         unsafe { (self.connection.api().raw().finalize)(self.ptr()) };
+    }
+}
+
+/// A statement that keeps the part of its connection that it needs.
+///
+/// It must be dropped before the connection is closed by `sqlite3_close`, which refuses otherwise.
+/// So keep it in a virtual table or a cursor, which SQLite drops first, or beside your own
+/// connection.
+#[derive(Debug)]
+pub struct OwnedStatement {
+    /// Finalised in `drop`, before the connection's wrapper is dropped.
+    statement: ManuallyDrop<Statement<'static>>,
+    /// Boxed, because the statement points to it.
+    connection: Box<Connection>,
+}
+
+// SAFETY: a statement is not bound to a thread. One thread at a time uses it and its connection:
+// the methods of a virtual table under the connection's mutex, or the owner of the connection.
+unsafe impl Send for OwnedStatement {}
+
+impl OwnedStatement {
+    /// Compiles one statement.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`].
+    pub fn prepare(connection: &Connection, sql: &str) -> Result<OwnedStatement> {
+        // SAFETY: the wrapper lives exactly as long as the statement, and SQLite frees no
+        // connection that has a statement.
+        let lent = unsafe { Connection::borrow(connection.api(), connection.as_ptr()) };
+        let lent = lent.ok_or_else(|| crate::Error::from(crate::Code::MISUSE))?;
+        let boxed = Box::new(lent);
+        // SAFETY: the box is neither moved out of nor dropped before the statement.
+        let kept: &'static Connection = unsafe { &*std::ptr::from_ref(&*boxed) };
+        Ok(OwnedStatement {
+            statement: ManuallyDrop::new(kept.prepare(sql)?),
+            connection: boxed,
+        })
+    }
+
+    /// As [`Statement::bind_ref`].
+    ///
+    /// # Errors
+    /// As [`Statement::bind_ref`].
+    pub fn bind(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
+        self.statement.bind_ref(index, value)
+    }
+
+    /// As [`Statement::step`].
+    ///
+    /// # Errors
+    /// As [`Statement::step`].
+    pub fn step(&mut self) -> Result<bool> {
+        self.statement.step()
+    }
+
+    /// Its connection.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// As [`Statement::reset`].
+    pub fn reset(&mut self) {
+        self.statement.reset();
+    }
+
+    /// As [`Statement::take_prepared_again`].
+    pub fn take_prepared_again(&mut self) -> bool {
+        self.statement.take_prepared_again()
+    }
+
+    /// As [`Statement::column`].
+    pub fn column(&self, index: usize) -> ValueRef<'_> {
+        self.statement.column(index)
+    }
+}
+
+impl Drop for OwnedStatement {
+    fn drop(&mut self) {
+        // SAFETY: this is the only place that drops it.
+        unsafe { ManuallyDrop::drop(&mut self.statement) };
+    }
+}
+
+/// A name in double quotes, as SQL accepts it whatever characters it has.
+pub fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_in_a_name_are_doubled() {
+        assert_eq!(quoted("a b"), r#""a b""#);
+        assert_eq!(quoted(r#"say "so""#), r#""say ""so""""#);
+        assert_eq!(quoted(""), r#""""#);
     }
 }

@@ -47,7 +47,6 @@ mod sources;
 mod space;
 mod state;
 mod stored_frames;
-mod training;
 mod transaction;
 mod writer;
 

@@ -8,12 +8,11 @@
 
 mod arguments;
 mod best_index;
-mod change;
 mod glue;
 
 pub use arguments::Arguments;
+pub use arguments::{Change, Conflict};
 pub use best_index::{Constraint, Operator, Plan};
-pub use change::{Change, Conflict};
 
 use crate::api::c_string;
 use crate::connection::Connection;

@@ -286,10 +286,10 @@ fn stays_exact(bytes: u64, pattern: Pattern, levels: usize) {
     // The comparison must find a single wrong byte in one unit.
     let shared = handle.shared().expect("the store is open");
     let state = shared.state.read();
-    let mut kept = crate::writer::accounting::load(&shared.sources(&file), &state)
-        .expect("the accounting loads");
-    let mut other = crate::writer::accounting::load(&shared.sources(&file), &state)
-        .expect("the accounting loads");
+    let mut kept =
+        crate::writer::load(&shared.sources(&file), &state).expect("the accounting loads");
+    let mut other =
+        crate::writer::load(&shared.sources(&file), &state).expect("the accounting loads");
     let src = shared.table_source(&file);
     other.load_all(src, 1).expect("all chunks load");
     other.add(bytes / 2 + 7, 1);

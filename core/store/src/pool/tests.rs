@@ -204,3 +204,60 @@ fn many_callers_at_once() {
         }
     });
 }
+
+/// The only thread of the pool waits for the second job, which no other thread would run.
+#[test]
+fn who_waits_for_several_jobs_runs_those_that_no_thread_has_begun() {
+    let pool = Pool::new(1);
+    let (second_ran, second_runs) = std::sync::mpsc::channel();
+    let (began, begins) = std::sync::mpsc::channel();
+    let first = Task::lazy(move || {
+        began.send(()).expect("it is waited for");
+        second_runs.recv_timeout(std::time::Duration::from_secs(60))
+    });
+    assert!(first.offer(&pool));
+    begins.recv().expect("the pool runs it");
+    let second = Task::lazy(move || {
+        second_ran.send(()).expect("it is waited for");
+        Ok(())
+    });
+    assert_eq!(Task::wait_all(vec![first, second]), [Some(Ok(())); 2]);
+}
+
+#[test]
+fn only_jobs_that_no_thread_has_begun_are_given_to_another() {
+    let pool = Pool::new(1);
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (began, begins) = std::sync::mpsc::channel();
+    let first = Task::lazy(move || {
+        began.send(()).expect("the test waits");
+        let _ = wait.recv();
+        1
+    });
+    assert!(first.offer(&pool));
+    begins.recv().expect("the pool runs it");
+    let tasks = [first, Task::lazy(|| 2)];
+    let job = Task::unbegun(&tasks).expect("the second");
+    job();
+    assert!(tasks[1].is_done() && !tasks[0].is_done());
+    assert!(Task::unbegun(&tasks).is_none());
+    drop(go);
+    assert_eq!(tasks.map(Task::wait), [Some(1), Some(2)]);
+}
+
+#[test]
+fn a_child_never_waits_for_a_task_of_its_parent() {
+    let state = Arc::new(TaskState {
+        process: 1,
+        stage: Mutex::new(Stage::<u8>::Running),
+        done: Condvar::new(),
+    });
+    // As after a fork: a thread of the parent holds the lock.
+    let held = lock(&state.stage);
+    let task = Task {
+        state: Arc::clone(&state),
+    };
+    assert!(!task.is_done() && !task.join());
+    assert_eq!(task.wait(), None);
+    drop(held);
+}

@@ -10,7 +10,7 @@ use crate::recover;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::state::State;
-use crate::writer::accounting;
+use crate::writer;
 use densite_disk::File;
 
 /// The result of a check.
@@ -183,7 +183,7 @@ impl Check<'_> {
             counted.add(*off, u64::from(*len));
         }
         let kept = listed
-            .and_then(|()| accounting::load(&shared.sources(self.file), &state))
+            .and_then(|()| writer::load(&shared.sources(self.file), &state))
             .and_then(|mut kept| {
                 let differences = kept.differences(&counted, src, MAX_PROBLEMS)?;
                 Ok((kept, differences))

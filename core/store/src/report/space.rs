@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::open_file::OpenFile;
-use crate::writer::{accounting, reserve_behind};
+use crate::writer::{self, reserve_behind};
 
 /// Where the bytes of the file are, at the newest commit. In bytes; live, dead, free and reserve
 /// add up to `file_bytes`.
@@ -103,7 +103,7 @@ pub(crate) fn live_by_unit(open: &mut OpenFile) -> Result<(Vec<u32>, u64)> {
     let file = open.file();
     let space = shared.while_it_moves(file, || {
         let state = shared.state.read().clone();
-        let mut space = accounting::load(&shared.sources(file), &state)?;
+        let mut space = writer::load(&shared.sources(file), &state)?;
         space.load_all(shared.table_source(file), state.tip().commit)?;
         Ok(space)
     })?;

@@ -6,7 +6,7 @@ use crate::format::entry::Entry;
 use crate::frame;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;
-use crate::writer::accounting;
+use crate::writer;
 use densite_disk::File;
 
 /// So many pages are verified at once.
@@ -51,7 +51,7 @@ impl Stored<'_> {
             for d in state.dicts() {
                 (shared.dictionaries).reread(self.file, shared.salt, &state, d.id)?;
             }
-            accounting::load(&shared.sources(self.file), &state).map(drop)
+            writer::load(&shared.sources(self.file), &state).map(drop)
         })
     }
 

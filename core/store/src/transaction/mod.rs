@@ -1,43 +1,51 @@
 //! The writes of a handle that are not published yet.
 //!
-//! Pages are held while they can change again (`written`, `window`). Then the pool encodes them in
-//! batches (`collect`), and their frames are appended in order (`place`). So a bulk load takes
-//! bounded memory, however large it is: only the entry of each page stays.
+//! They begin a commit on top of the newest one, with that commit's space accounting; an empty file
+//! first becomes a store without pages. Pages are held while they can change again (`written`).
+//! Then the pool encodes them in batches (`write`), and their frames are appended in order
+//! (`frames`). So a bulk load takes bounded memory, however large it is: only the entry of each page
+//! stays.
 
-mod again;
-mod begin;
 mod change_page_size;
-mod collect;
+mod frames;
 mod moved;
-mod place;
-mod settle;
 mod supersede;
 mod train;
 mod undo;
-mod window;
 mod write;
 mod written;
 
 use crate::append::Appender;
 use crate::attempt;
 use crate::bytes::copy_part;
+use crate::codec::family::Family;
 use crate::connection::Connection;
-use crate::encode::Frame;
-use crate::error::{Error, Result};
+use crate::encode::{DEFAULT_PAGE, Frame, RESERVED_AT};
+use crate::error::{Damage, Error, Result};
 use crate::format::entry::Entry;
+use crate::format::header::Header;
+use crate::format::slot::Slot;
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN, Learned};
+use crate::format::{
+    DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF, TIP_OFF,
+};
 use crate::frame::{self, page_of};
+use crate::options::CodecChoice;
 use crate::pages::read_pages;
 use crate::pool::Task;
 use crate::reader::Part;
 use crate::shared::Shared;
-use crate::state::State;
-use again::HeldBack;
-use densite_disk::File;
+use crate::state::{State, first_hash};
+use densite_disk::{File, SyncKind};
+use frames::{HeldBack, is_new};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use written::{Held, Page, Written};
+
+/// The open end can begin beyond the end of the file, by less than this: free units at the end may
+/// not have been written.
+const TAIL_SLACK: u64 = 64 << 20;
 
 /// The writes of one handle since it last published.
 pub(crate) struct Transaction {
@@ -76,7 +84,7 @@ pub(crate) struct Transaction {
     file_len: u64,
     /// Pages that are unchanged, and were written only because their frames were raw.
     settled: HashSet<u32>,
-    /// Frames are held back and perhaps encoded again: see `again`.
+    /// Frames are held back and perhaps encoded again: see `frames`.
     holds_back: bool,
     part: HeldBack,
     /// The database was almost empty, and its first part is not complete.
@@ -271,6 +279,170 @@ impl Transaction {
             space.give_back_extents(self.appender.taken(), self.commit);
         }
     }
+
+    /// Begins a transaction on top of the newest commit. `hint`: the size of the first write, which
+    /// is the page size if it is not known otherwise.
+    ///
+    /// # Errors
+    /// I/O, damage; [`Error::Poisoned`], [`Error::ReadOnly`].
+    pub(crate) fn begin(connection: &mut Connection, hint: u32) -> Result<Transaction> {
+        connection.open.check_writable()?;
+        if !connection.open.attach()? {
+            create(connection)?;
+        }
+        let shared = connection.open.shared()?;
+        shared.refresh(connection.open.file())?;
+        attempt::void_left(connection, &shared)?;
+        let (file, options) = (connection.open.file(), connection.open.options());
+        let mut writer = shared.writer.lock();
+        let writer = &mut *writer;
+        let newest = shared.state.read().tip();
+        let durability = &mut writer.durability;
+        durability.rewrite_if_needed(file, shared.salt, &newest)?;
+        durability.restore_header(file, shared.salt)?;
+        let state = shared.state.read();
+        let sources = shared.sources(file);
+        writer.account(&sources, &state)?;
+        let highest = state.tip().commit.max(writer.attempts.last());
+        writer.accounting.find_free(&sources, highest)?;
+        let learner = writer.learning.learner();
+        learner.set_database_bytes(state.logical_len());
+        learner.set_level(options.level);
+        learner.set_choice(options.codec);
+        learner.set_reserved(usize::from(state.head()[RESERVED_AT]));
+        let is_even = learner.is_even();
+        if writer.learning.wants_stored() {
+            for d in state.dicts() {
+                let dict = shared.dictionary(file, &state, d.id)?;
+                (writer.learning.learner()).installed(Family(d.family), &dict);
+            }
+        }
+        let commit = state.highest().max(writer.attempts.last()) + 1;
+        let file_len = file.len()?;
+        check_newest(&state, commit, file_len)?;
+        writer.attempts.tried(commit);
+        // Another process may have cut the file.
+        writer.durability.file_has(file_len);
+        let mut appender = Appender::new(
+            shared.salt,
+            state.next_off(),
+            state.room_end(),
+            state.tail_off(),
+            &state.tip().hash,
+        );
+        if let Some(space) = writer.accounting.space_mut() {
+            space.hold(state.current_extent(), state.tip().commit);
+            appender.cut(space.end_after_cut(state.tail_off()));
+            space.cut(appender.tail_off());
+        }
+        let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) {
+            hint
+        } else {
+            DEFAULT_PAGE
+        };
+        let page_size = if state.page_size() == 0 {
+            guess
+        } else {
+            state.page_size()
+        };
+        Ok(Transaction {
+            pages: Written::default(),
+            tip_before: state.tip_raw(),
+            tried: None,
+            page_size,
+            logical_len: state.logical_len(),
+            visible: state.pages(),
+            head: *state.head(),
+            learned: state.learned(),
+            inflight: VecDeque::new(),
+            appender,
+            commit,
+            seq: 0,
+            new_dicts: Vec::new(),
+            superseded: HashSet::new(),
+            dict_uses: HashMap::new(),
+            keep_all: false,
+            pressed: false,
+            before: None,
+            file_len,
+            settled: HashSet::new(),
+            holds_back: options.codec != CodecChoice::Raw && !is_even,
+            part: HeldBack::default(),
+            is_first_part: is_new(state.logical_len(), &options.tuning),
+            raw_bytes: 0,
+            spare: Vec::new(),
+        })
+    }
+}
+
+/// Checks that a commit can follow the newest one, which may have impossible fields. `commit`: the
+/// number of the next one.
+fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
+    let problem = if commit >= MAX_COMMIT {
+        format!(
+            "its number, {}, leaves no number for the next one",
+            commit - 1
+        )
+    } else if state.tail_off() > file_len + TAIL_SLACK {
+        format!(
+            "it says that the file ends at offset {}, which is far beyond its real end",
+            state.tail_off()
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::Corrupt(Damage {
+        what: "newest commit".to_owned(),
+        offset: state.tip().off,
+        page: None,
+        problem,
+    }))
+}
+
+/// Makes the empty file a store without pages. Writes the slots, syncs, and writes the header last.
+/// So a file without a header that is not longer than the preamble holds no data (rule S7).
+fn create(connection: &mut Connection) -> Result<()> {
+    let salt = densite_disk::random::random_u64()?;
+    let tip = Tip {
+        hash: first_hash(salt),
+        ..Tip::default()
+    };
+    let mut pre = vec![0; DATA_OFF as usize];
+    let mut put = |off: u64, bytes: &[u8]| {
+        if let Some(to) = pre.get_mut(off as usize..off as usize + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    let slot = Slot {
+        version: FORMAT_VERSION,
+        seq: 1,
+        salt,
+        tip,
+        flags: 0,
+    }
+    .encode();
+    for off in [SLOT_OFF[0], SLOT_OFF[0] + SLOT_COPY] {
+        put(off, &slot);
+    }
+    put(TIP_OFF, &tip.encode(salt));
+    let file = connection.open.file();
+    file.write_at(&pre, 0)?;
+    let synced = file.sync(SyncKind::Data);
+    synced.map_err(|e| connection.open.poison(e))?;
+    let header = Header {
+        version: FORMAT_VERSION,
+        salt,
+    };
+    (connection.open.file()).write_at(&header.encode(), HEADER_OFF)?;
+    if connection.open.attach()? {
+        return Ok(());
+    }
+    Err(Error::Corrupt(Damage {
+        what: "new file".to_owned(),
+        offset: 0,
+        page: None,
+        problem: "the header that was just written is missing".to_owned(),
+    }))
 }
 
 #[cfg(test)]

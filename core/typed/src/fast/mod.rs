@@ -6,10 +6,8 @@
 //! general path (`page`, `split`, `decode`) codes the page. That path defines the format and calls
 //! into this folder; nothing here calls it. `tests` compares both on random pages.
 
-mod alike;
 mod even;
 mod path;
-mod records;
 mod room;
 mod shape;
 mod split_columns;

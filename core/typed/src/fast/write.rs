@@ -1,10 +1,13 @@
 //! Decoding a leaf of short records of integers: most of what is decoded of indexes and of tables
 //! of keys.
+//!
+//! The values of each column go to the records by a loop of their own. Then each cell of the page
+//! is put together from its end to its beginning by stores of fixed length. A store writes more
+//! bytes than the cell has. The surplus lies before the cell, where the next cell goes or the
+//! unallocated bytes, which the caller clears.
 
 use super::COLUMNS_MAX;
-use super::alike::Alike;
 use super::path::Path;
-use super::records::{BODY_MAX, Body, Column, Records};
 use crate::bits::{mask, width_of};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS};
@@ -12,10 +15,19 @@ use crate::numbers::Numbers;
 use crate::stream::Source;
 use densite_sqlite_format::page::Kind;
 use densite_sqlite_format::record::NULL;
-use densite_sqlite_format::varint_len;
+use densite_sqlite_format::{short_varint, varint_len};
 
 /// Row ids below this take at most four bytes.
 const ROWID_END: i64 = 1 << 28;
+
+/// Most bytes of a record's values.
+pub(super) const BODY_MAX: usize = 16;
+/// Bytes before the values of a record in memory: its last [`BODY_MAX`] bytes are loaded at once,
+/// however few there are.
+const LEAD: usize = BODY_MAX;
+
+/// The serial type and length of all values of a column, if they are the same.
+pub(super) type Same = Option<(u8, u8)>;
 
 /// Memory to work with.
 #[derive(Debug, Default)]
@@ -187,6 +199,225 @@ fn read_and_write(
         Path::Each.count();
     }
     content
+}
+
+/// A column of a leaf.
+#[derive(Clone, Copy)]
+pub(super) struct Column<'a> {
+    /// `None` if all values are NULL.
+    pub(super) values: Option<&'a [i64]>,
+    pub(super) same: Same,
+}
+
+/// The values of a record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Body {
+    /// The serial types of columns in which they differ between records, the last column in the
+    /// highest byte; zero for other columns.
+    types: u64,
+    /// Where in `bytes` the next value goes, without the columns in which all values have one
+    /// length.
+    at: usize,
+    /// Eight bytes behind the values can be overwritten.
+    bytes: [u8; LEAD + BODY_MAX + 8],
+}
+
+impl Body {
+    const EMPTY: Body = Body {
+        types: 0,
+        at: LEAD,
+        bytes: [0; LEAD + BODY_MAX + 8],
+    };
+
+    /// Writes a value that begins at `at`. At the end of a full record there is only a value
+    /// without bytes, and where that goes does not matter.
+    #[inline(always)]
+    fn put(&mut self, at: usize, value: [u8; 8]) {
+        let at = at % (LEAD + BODY_MAX);
+        if let Some(to) = self.bytes.get_mut(at..at + 8) {
+            to.copy_from_slice(&value);
+        }
+    }
+}
+
+/// What the records of a leaf are made of.
+pub(super) struct Records<'a> {
+    pub(super) columns: &'a [Column<'a>],
+    /// Empty in an index.
+    pub(super) rowids: &'a [i64],
+    /// Bytes of each row id, if all row ids have the same number.
+    pub(super) rowid_len: Option<usize>,
+    pub(super) cells: usize,
+    pub(super) numbers: Numbers,
+    pub(super) usable: usize,
+}
+
+impl Records<'_> {
+    /// Writes the cells and their sizes. Returns where the last cell begins. No record has more
+    /// than [`BODY_MAX`] bytes of values.
+    #[inline(always)]
+    pub(super) fn write(
+        &self,
+        bodies: &mut Vec<Body>,
+        out: &mut [u8],
+        sizes: &mut Vec<u32>,
+    ) -> Option<usize> {
+        bodies.clear();
+        bodies.resize(self.cells, Body::EMPTY);
+        // The types and bytes that all records have in common.
+        let (mut types, mut skip) = (0u64, 0usize);
+        for (c, column) in self.columns.iter().enumerate() {
+            let place = 8 * (COLUMNS_MAX + c - self.columns.len()) as u32;
+            let Some(values) = column.values else {
+                continue;
+            };
+            let each = bodies.iter_mut().zip(values);
+            if let Some((serial_type, len)) = column.same {
+                types |= u64::from(serial_type) << (place & 63);
+                let unused = (64 - 8 * u32::from(len)) & 63;
+                for (body, v) in each {
+                    body.put(body.at + skip, (*v << unused).to_be_bytes());
+                }
+                skip += usize::from(len);
+            } else {
+                for (body, v) in each {
+                    let stored = self.numbers.stored(*v);
+                    body.put(body.at + skip, stored.first_bytes());
+                    body.at += usize::from(stored.len);
+                    body.types |= u64::from(stored.serial_type) << (place & 63);
+                }
+            }
+        }
+        sizes.resize(self.cells, 0);
+        let each = bodies.iter().zip(sizes);
+        if self.rowids.is_empty() {
+            self.write_cells(each.map(|each| (each, (0, 0))), types, skip, out)
+        } else {
+            let ids = self.rowids.iter();
+            let ids = ids.map(|id| short_varint(*id as u64));
+            self.write_cells(each.zip(ids), types, skip, out)
+        }
+    }
+
+    /// Writes the cells of records that have `types` and `skip` bytes in common. Each comes with
+    /// the place of its cell's size, and with the bytes and length of its row id.
+    #[inline(always)]
+    fn write_cells<'b>(
+        &self,
+        cells: impl Iterator<Item = ((&'b Body, &'b mut u32), (u64, usize))>,
+        types: u64,
+        skip: usize,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let header = self.columns.len() + 1;
+        let mut end = self.usable;
+        for ((body, size), (id, id_len)) in cells {
+            let body_end = body.at + skip;
+            let len = body_end - LEAD;
+            let bytes = body.bytes.get(..body_end)?.last_chunk::<BODY_MAX>()?;
+            *out.get_mut(..end)?.last_chunk_mut()? = *bytes;
+            let types_end = end.checked_sub(len)?;
+            *out.get_mut(..types_end)?.last_chunk_mut()? = (types | body.types).to_le_bytes();
+            let front_end = types_end.checked_sub(self.columns.len())?;
+            // The payload's length, the row id, the header's length.
+            let front_len = 2 + id_len;
+            let front = header as u64 | id << 8 | ((header + len) as u64) << (8 * (1 + id_len));
+            *out.get_mut(..front_end)?.last_chunk_mut()? = front.to_be_bytes();
+            let start = front_end.checked_sub(front_len)?;
+            *size = (end - start) as u32;
+            if end - start < 4 {
+                return None;
+            }
+            end = start;
+        }
+        Some(end)
+    }
+
+    /// As [`Records::write`], for records that have so much in common. `None` unless what lies
+    /// before the values fits in a word, the values fit in a word, and all row ids have one length.
+    pub(super) fn write_alike(
+        &self,
+        alike: Alike,
+        bodies: &mut Vec<u64>,
+        out: &mut [u8],
+        sizes: &mut Vec<u32>,
+    ) -> Option<usize> {
+        let n = self.cells;
+        let header = self.columns.len() + 1;
+        let (rowid_len, rowid_at) = match self.rowids {
+            [] => (0, 0),
+            _ => (self.rowid_len?, 8 * header),
+        };
+        let front_len = 1 + rowid_len + header;
+        let size = front_len + alike.len;
+        if front_len > 8 || alike.len > 8 || size < 4 {
+            return None;
+        }
+        let content = self.usable.checked_sub(n * size)?;
+
+        bodies.clear();
+        bodies.resize(n, 0);
+        for (column, len) in self.columns.iter().zip(alike.lens) {
+            if let (Some(values), 1..) = (column.values, len) {
+                let bits = 8 * u32::from(len);
+                let mask = u64::MAX >> (64 - bits);
+                for (body, v) in bodies.iter_mut().zip(values) {
+                    *body = *body << (bits & 63) | *v as u64 & mask;
+                }
+            }
+        }
+        // The same for all: the payload's length, room for a row id, the header.
+        let payload = (header + alike.len) as u64;
+        let front =
+            payload << (8 * (front_len - 1)) | (header as u64) << (8 * (header - 1)) | alike.types;
+        let tops = (0x80_8080u64 << 8 & !(u64::MAX << (8 * rowid_len))) << rowid_at;
+        let mut end = self.usable;
+        let mut put = |body: u64, front: u64| {
+            let front_end = end.checked_sub(alike.len)?;
+            *out.get_mut(..end)?.last_chunk_mut()? = body.to_be_bytes();
+            *out.get_mut(..front_end)?.last_chunk_mut()? = front.to_be_bytes();
+            end = front_end.checked_sub(front_len)?;
+            Some(())
+        };
+        if self.rowids.is_empty() {
+            for body in &*bodies {
+                put(*body, front)?;
+            }
+        } else {
+            for (body, id) in bodies.iter().zip(self.rowids) {
+                let id = *id as u64;
+                let groups =
+                    id & 0x7f | (id & 0x3f80) << 1 | (id & 0x1f_c000) << 2 | (id & 0xfe0_0000) << 3;
+                put(*body, front | tops | groups << rowid_at)?;
+            }
+        }
+        sizes.resize(n, size as u32);
+        Some(content)
+    }
+}
+
+/// What the records have in common if the values of each column have one serial type. Then the cells
+/// have one size, and what lies before the values differs only in the row id.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Alike {
+    /// Their types, the last one in the lowest byte.
+    types: u64,
+    columns: usize,
+    /// Bytes of a value, by column.
+    lens: [u8; COLUMNS_MAX],
+    /// Bytes of all values of a record.
+    len: usize,
+}
+
+impl Alike {
+    /// With one more column, of this serial type and length. `None` if there are too many.
+    pub(super) fn with(mut self, (serial_type, len): (u8, u8)) -> Option<Alike> {
+        *self.lens.get_mut(self.columns)? = len;
+        self.types = self.types << 8 | u64::from(serial_type);
+        self.columns += 1;
+        self.len += usize::from(len);
+        Some(self)
+    }
 }
 
 #[cfg(test)]

@@ -8,18 +8,16 @@
 
 pub(crate) mod huffman;
 mod matcher;
-mod parse;
 mod stored;
-mod symbol;
 #[cfg(test)]
 mod tests;
 mod train;
 
 use crate::bits::{AT_ONCE, Run};
 use matcher::Matcher;
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::OnceLock;
-use symbol::Symbol;
 
 /// The longest symbol, in bytes. Decoding can write this many arbitrary bytes behind a value.
 pub const SYMBOL_MAX: usize = 31;
@@ -122,7 +120,7 @@ impl Symbols {
     /// has less than eight bits.
     pub fn encode(&self, value: &[u8], codes: &mut Vec<u16>) {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.table));
-        parse::parse(matcher, value, |code, byte| {
+        matcher::parse(matcher, value, |code, byte| {
             codes.push(code);
             if code == 0 {
                 let byte = u16::from(byte);
@@ -220,5 +218,73 @@ impl fmt::Debug for Symbols {
             .field("count", &self.table.len())
             .field("stored_len", &self.stored_len())
             .finish()
+    }
+}
+
+/// A string of up to [`SYMBOL_MAX`] bytes at the beginning of an array, zeros behind it, and its
+/// length in the last byte. Symbols compare as their strings do. The alignment keeps each of them
+/// within one cache line.
+#[repr(align(32))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Symbol([u8; SYMBOL_MAX + 1]);
+
+impl Symbol {
+    const EMPTY: Symbol = Symbol([0; SYMBOL_MAX + 1]);
+
+    /// A symbol of this text; `None` if it is too long.
+    fn new(text: &[u8]) -> Option<Symbol> {
+        let mut symbol = Symbol::EMPTY;
+        symbol
+            .0
+            .get_mut(..SYMBOL_MAX)?
+            .get_mut(..text.len())?
+            .copy_from_slice(text);
+        symbol.0[SYMBOL_MAX] = text.len() as u8;
+        Some(symbol)
+    }
+
+    /// Both together; `None` if they are too long.
+    fn join(&self, next: &Symbol) -> Option<Symbol> {
+        let (from, to) = (self.len(), self.len() + next.len());
+        let mut joined = *self;
+        joined
+            .0
+            .get_mut(..SYMBOL_MAX)?
+            .get_mut(from..to)?
+            .copy_from_slice(next.text());
+        joined.0[SYMBOL_MAX] = to as u8;
+        Some(joined)
+    }
+
+    /// The bytes as two numbers that compare as the bytes do.
+    #[inline]
+    fn halves(&self) -> [u128; 2] {
+        let half = |bytes: Option<&[u8; 16]>| bytes.map_or(0, |half| u128::from_be_bytes(*half));
+        [half(self.0.first_chunk()), half(self.0.last_chunk())]
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        usize::from(self.0[SYMBOL_MAX])
+    }
+
+    #[inline]
+    fn text(&self) -> &[u8] {
+        &self.0[..self.len().min(SYMBOL_MAX)]
+    }
+}
+
+// With these, training takes a twentieth less than with the derived comparison of bytes.
+impl Ord for Symbol {
+    #[inline]
+    fn cmp(&self, other: &Symbol) -> Ordering {
+        self.halves().cmp(&other.halves())
+    }
+}
+
+impl PartialOrd for Symbol {
+    #[inline]
+    fn partial_cmp(&self, other: &Symbol) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }

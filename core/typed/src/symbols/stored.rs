@@ -7,8 +7,8 @@
 //! always sorted.
 
 use super::SYMBOL_MAX;
+use super::Symbol;
 use super::huffman::{Bits, Code, LONGEST, NUMBERS, Numbers};
-use super::symbol::Symbol;
 use crate::bits::{BitWriter, PADDING};
 
 /// Bits of the number of symbols.

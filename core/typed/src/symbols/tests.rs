@@ -1,7 +1,9 @@
 //! Tests of whole tables.
 
 use super::*;
+use super::*;
 use crate::bits::{BitReader, BitWriter, PADDING};
+use proptest::prelude::*;
 use proptest::prelude::*;
 
 /// A table of the given texts, cut to the greatest length.
@@ -268,4 +270,25 @@ fn empty_and_full_tables_round_trip() {
     let symbols = table(9, &bytes);
     assert_eq!(symbols.count(), 256);
     check(&symbols, &bytes.concat());
+}
+
+proptest! {
+    #[test]
+    fn symbols_compare_like_their_texts(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
+        let (x, y) = (Symbol::new(&a).expect("short"), Symbol::new(&b).expect("short"));
+        prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+        let joined = x.join(&y).expect("short");
+        prop_assert_eq!(joined.text(), [a, b].concat());
+    }
+}
+
+#[test]
+fn longer_texts_are_no_symbols() {
+    assert_eq!(
+        Symbol::new(&[7; SYMBOL_MAX]).map(|s| s.len()),
+        Some(SYMBOL_MAX)
+    );
+    assert_eq!(Symbol::new(&[7; SYMBOL_MAX + 1]), None);
+    let half = Symbol::new(&[7; SYMBOL_MAX / 2 + 1]).expect("short");
+    assert_eq!(half.join(&half), None);
 }

@@ -10,10 +10,10 @@
 //! With a parse of its own between dropping and adding, tables are as good, and training takes a
 //! quarter longer.
 
+use super::Symbol;
+use super::matcher::parse;
 use super::matcher::{Matcher, WINDOW, longest};
-use super::parse::parse;
 use super::stored;
-use super::symbol::Symbol;
 use super::{Effort, SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
 
 /// Bytes of samples that are used, approximately; and for a rough table, whose widths are limited

@@ -7,14 +7,13 @@
 //! remaining cells lie, or splits them: into a *base*, whose keys rise or fall, and the *rest*,
 //! which is left to the next level.
 
-mod shuffle;
 mod subset;
 #[cfg(test)]
 mod tests;
 
-use self::shuffle::{put_shuffle, shuffle_bits, take_shuffle};
 use self::subset::{Subset, take_subset};
 use crate::bits::{BitReader, BitWriter, width_of};
+use subset::{put_shuffle, shuffle_bits, take_shuffle};
 
 const SHUFFLED: u64 = 0;
 const SPLIT: u64 = 1;

@@ -1,10 +1,11 @@
-//! A *subset* of some numbers below a limit. The reader knows its size. Two bits say how it is
-//! coded: 0, a bitmap; 1, a list of the gaps before its members; 2, the start of its only range; 3,
-//! ranges: their number less 1, then in turn their gaps and lengths less 1. Lists are those of
-//! [`crate::layout::rice`].
+//! A *subset* of some numbers below a limit, and a *shuffle*: two ways to store an order.
+//!
+//! The reader knows the size of a subset. Two bits say how it is coded: 0, a bitmap; 1, a list of the
+//! gaps before its members; 2, the start of its only range; 3, ranges: their number less 1, then in
+//! turn their gaps and lengths less 1. Lists are those of [`crate::layout::rice`].
 
-use super::super::rice;
 use crate::bits::{BitReader, BitWriter, width_of};
+use crate::layout::rice;
 
 const BITMAP: u64 = 0;
 const GAPS: u64 = 1;
@@ -182,4 +183,62 @@ pub(super) fn take_subset(
             (subset.len() == count).then_some(())
         }
     }
+}
+
+/// Bits of a number below `limit`, which is at least 1.
+#[inline]
+fn width_below(limit: usize) -> u32 {
+    width_of(limit as u64 - 1)
+}
+
+/// Bits of a shuffle of `count` numbers, at least one.
+pub(super) fn shuffle_bits(count: usize) -> u64 {
+    // The sum of the widths of all limits up to `count`.
+    let width = width_below(count);
+    count as u64 * u64::from(width) + 1 - (1 << width)
+}
+
+/// Writes the order of the numbers from 0 on that is in `sequence`, as a *shuffle*: it replays the
+/// one of Fisher and Yates. The n-th number says which of the remaining cells is next, and the first
+/// of them takes its place. Each number has as many bits as the greatest possible one. So k cells
+/// take about half a bit a cell more than log2(k!), in fields whose places are known in advance.
+pub(super) fn put_shuffle(sequence: &[u16], w: &mut BitWriter) {
+    let count = sequence.len();
+    let mut left: Vec<u16> = (0..count as u16).collect();
+    let mut places = left.clone();
+    for (at, &next) in sequence.iter().enumerate() {
+        let place = places
+            .get(usize::from(next))
+            .map_or(at, |&place| usize::from(place));
+        w.put((place - at) as u64, width_below(count - at));
+        left.swap(at, place);
+        if let Some(moved) = left
+            .get(place)
+            .and_then(|&moved| places.get_mut(usize::from(moved)))
+        {
+            *moved = place as u16;
+        }
+    }
+}
+
+/// Puts `numbers` into the order that was written.
+pub(super) fn take_shuffle(r: &mut BitReader<'_>, numbers: &mut [u16]) -> Option<()> {
+    let count = numbers.len();
+    let mut at = 0;
+    while at < count {
+        // All numbers of one width: their limit is above half the power of two.
+        let width = width_below(count - at);
+        let others = (1 << width) / 2;
+        let same = count - at - others;
+        let mut run = r.run(same, width)?;
+        for at in at..at + same {
+            let place = at + run.next() as usize;
+            if place >= count {
+                return None;
+            }
+            numbers.swap(at, place);
+        }
+        at += same;
+    }
+    Some(())
 }

@@ -3,7 +3,7 @@
 use super::super::calendar::{self, COMPACT_LEN, DATE_LEN, TIME_LEN};
 use super::super::{CHOICES_MAX, FRACTION_MAX, Fraction, Kind, Template, digits};
 use super::enough;
-use super::place::{Case, Counts, Place};
+use super::{Case, Counts, Place};
 
 /// Longer hexadecimal runs are cut into fields of at most this many digits. They have 56 bits,
 /// which one load of eight bytes can hold.

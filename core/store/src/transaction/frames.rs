@@ -1,11 +1,7 @@
-//! Encodes a large part of a transaction again before it is published.
-//!
-//! Pages are encoded as they come, with what was learned from the pages before them. So the first
-//! pages of a table are larger than necessary, and its models know only its beginning. The frames
-//! of a part stay in memory (`Tuning::held_bytes`). At its end, models are trained on pages drawn
-//! evenly from it, as `Handle::learn` does with a whole database. Pages whose family has a better
-//! model now are encoded again, and frames that were overwritten meanwhile are dropped. So a
-//! database has almost the same size however it was written (docs/decisions/same-size.md).
+//! The frames of a transaction: placed in order, and a large part of them encoded again before it is
+//! published, so that a database has almost the same size however it was written
+//! (docs/decisions/same-size.md). With them, pages are encoded that have raw frames because they were
+//! hot (`heat`).
 //!
 //! All of this depends on the pages and the settings alone. No failure leaves a part half done:
 //! nothing calls the file between taking its frames and placing them again.
@@ -15,20 +11,24 @@ use super::train::train_all;
 use super::written::Page;
 use crate::again::{Again, Encoded, EvenSample, Held, Outdated, Quick, encode_all};
 use crate::append::AppendState;
-use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingResult;
+use crate::codec::{CodecId, Dictionary};
 use crate::connection::Connection;
-use crate::encode::EncodeSettings;
+use crate::encode::{EncodeSettings, Frame};
 use crate::error::Result;
 use crate::format::MAX_OFF;
-use crate::format::entry::NodeRef;
+use crate::format::entry::{Entry, NodeRef};
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::options::Tuning;
+use crate::reader::Part;
 use crate::shared::Shared;
 use crate::space::Space;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+/// The most bytes of buffers kept for reuse.
+const SPARE_BYTES: usize = 256 << 10;
 
 /// The part of `Tuning::large_bytes` that is enough for the first pages of a database.
 const FIRST_PART: u64 = 8;
@@ -39,38 +39,113 @@ const BETTER: f64 = 0.01;
 /// Room for records besides those that were there: new dictionaries, and jumps.
 const SPARE_ROOM: u64 = 1 << 30;
 
-/// The frames that are held back.
-#[derive(Default)]
-pub(super) struct HeldBack {
-    /// Where the first one begins.
-    mark: Option<AppendState>,
-    /// Bytes of the frames that were encoded.
-    frame_bytes: u64,
-}
-
-impl HeldBack {
-    /// Notes that a frame is about to be appended.
-    pub(super) fn begins(&mut self, mark: impl FnOnce() -> AppendState) {
-        self.mark.get_or_insert_with(mark);
-    }
-
-    /// Notes a frame that was encoded.
-    pub(super) fn encoded(&mut self, len: usize) {
-        self.frame_bytes += len as u64;
-    }
-
-    /// Bytes of the frames that were encoded.
-    pub(super) fn bytes(&self) -> u64 {
-        self.frame_bytes
-    }
-}
-
-/// Whether a database of `bytes` bytes is so small that a large transaction makes all of it.
-pub(super) fn is_new(bytes: u64, tuning: &Tuning) -> bool {
-    bytes * FIRST_PART <= tuning.large_bytes
-}
+/// A commit also encodes one quiet page for so many that it has anyway, unless it is small.
+const PART: usize = 4;
+const SMALL: usize = 64;
 
 impl Transaction {
+    /// A copy of a page, in a spare buffer if there is one.
+    pub(super) fn copy_of(&mut self, page: &[u8]) -> Arc<[u8]> {
+        if let Some(mut spare) = self.spare.pop()
+            && let Some(bytes) = Arc::get_mut(&mut spare)
+            && bytes.len() == page.len()
+        {
+            bytes.copy_from_slice(page);
+            return spare;
+        }
+        page.into()
+    }
+
+    /// Keeps a buffer for reuse.
+    pub(super) fn keep_spare(&mut self, buffer: Arc<[u8]>) {
+        if self.spare.len() * buffer.len() < SPARE_BYTES {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Appends encoded frames. Frames whose pages were all overwritten or cut off meanwhile are
+    /// dropped.
+    pub(super) fn append_frames(&mut self, frames: &[Frame], space: &mut Space) -> Result<()> {
+        for frame in frames {
+            let first = frame.record.number;
+            // The page numbers are the second iterator, which must not run further than the first:
+            // there is no number after the highest page.
+            let current = |(seq, page): (&u64, u32)| self.pages.is_sent(page, *seq);
+            if !frame.seqs.iter().zip(first..).any(current) {
+                continue;
+            }
+            let len = (RECORD_LEN + frame.payload.len()) as u64;
+            self.appender.make_room(space, len, self.commit)?;
+            if self.holds_back {
+                self.part.begins(|| self.appender.mark());
+            }
+            let place = self.appender.push(frame.record, &frame.payload);
+            let (model, codec, run_log2) = (
+                frame.record.model,
+                frame.record.codec,
+                frame.record.run_log2,
+            );
+            if model != 0 {
+                *self.dict_uses.entry(model).or_default() += frame.seqs.len() as i64;
+            }
+            for ((seq, page), slot) in frame.seqs.iter().zip(first..).zip(0..) {
+                let entry = Entry {
+                    off: place.off,
+                    version: place.version,
+                    len: place.len,
+                    model,
+                    codec,
+                    run_log2,
+                    slot,
+                };
+                if let Some(buffer) = self.pages.encoded(page, *seq, entry) {
+                    self.keep_spare(buffer);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes where a frame was placed, for those of its pages whose bit is set in `live`.
+    pub(super) fn note_run(&mut self, record: &Record, place: NodeRef, live: u64) {
+        for (page, slot) in (record.number..).take(1 << record.run_log2).zip(0u8..) {
+            if live >> slot & 1 == 1 {
+                let entry = Entry {
+                    off: place.off,
+                    version: place.version,
+                    len: place.len,
+                    model: record.model,
+                    codec: record.codec,
+                    run_log2: record.run_log2,
+                    slot,
+                };
+                self.pages.store(page, entry);
+            }
+        }
+    }
+
+    /// Appends one frame and returns its place.
+    ///
+    /// # Errors
+    /// I/O, a full disk.
+    pub(super) fn append_frame(
+        &mut self,
+        connection: &Connection,
+        shared: &Shared,
+        record: Record,
+        payload: &[u8],
+    ) -> Result<NodeRef> {
+        let mut writer = shared.writer.lock();
+        let mut none = Space::default();
+        let space = writer.accounting.space_mut().unwrap_or(&mut none);
+        let len = (RECORD_LEN + payload.len()) as u64;
+        self.appender.make_room(space, len, self.commit)?;
+        let place = self.appender.push(record, payload);
+        drop(writer);
+        self.appender.flush_if_long(connection.open.file())?;
+        Ok(place)
+    }
+
     /// Whether so much was written that it is worth encoding again.
     pub(super) fn is_large(&self, connection: &Connection) -> bool {
         let large = connection.open.options().tuning.large_bytes;
@@ -89,6 +164,12 @@ impl Transaction {
     }
 
     /// Ends the part: encodes again what becomes smaller. All batches were collected.
+    ///
+    /// Pages are encoded as they come, with what was learned from the pages before them. So the
+    /// first pages of a table are larger than necessary, and its models know only its beginning.
+    /// The frames of a part stay in memory (`Tuning::held_bytes`). Now models are trained on pages
+    /// drawn evenly from it, as `Handle::learn` does with a whole database. Pages whose family has a
+    /// better model now are encoded again, and frames that were overwritten meanwhile are dropped.
     ///
     /// # Errors
     /// I/O, damage: every page stays as it is.
@@ -281,4 +362,104 @@ impl Transaction {
         let _ = self.appender.make_room(space, len, self.commit);
         self.appender.push(record, payload)
     }
+
+    /// Writes the commit's share of quiet pages again.
+    ///
+    /// # Errors
+    /// I/O, a full disk, damage.
+    pub(crate) fn settle_share(&mut self, connection: &mut Connection) -> Result<()> {
+        if self.keep_all || self.pressed || self.pages.len() < SMALL {
+            return Ok(());
+        }
+        let shared = connection.open.shared()?;
+        let due = shared.preencoded.heat.due(self.pages.len() / PART, false);
+        self.settle(connection, &due)
+    }
+
+    /// Writes these pages again if they still have the raw frames of these versions.
+    ///
+    /// # Errors
+    /// I/O, a full disk, damage.
+    pub(crate) fn settle(&mut self, connection: &mut Connection, due: &[(u32, u64)]) -> Result<()> {
+        let shared = connection.open.shared()?;
+        for (page, version) in due.iter().copied() {
+            if self.pages.contains(page) {
+                continue;
+            }
+            let entry = shared.lookup(connection.open.file(), &shared.state.read(), page)?;
+            let visible = u64::from(page) <= self.visible;
+            if !visible || entry.version != version || entry.codec != CodecId::RAW.0 {
+                shared.preencoded.heat.forget(page);
+                continue;
+            }
+            let mut bytes = vec![0; self.page_size as usize];
+            let Connection { open, reader, .. } = &mut *connection;
+            let out = &mut bytes;
+            reader.read(open, Part { page, at: 0, out }, false)?;
+            self.settled.insert(page);
+            self.put_page(connection, page, bytes.into(), None)?;
+        }
+        Ok(())
+    }
+
+    /// Notes in the commit how many pages have raw frames.
+    pub(crate) fn count_hot(&mut self, shared: &Shared) {
+        if self.keep_all {
+            return;
+        }
+        let before = shared.state.read().learned().hot;
+        let settled = |page| self.settled.contains(&page);
+        self.learned.hot = (shared.preencoded.heat).hot_after(before, self.frames(), settled);
+    }
+
+    /// Notes which pages the commit has written, now that it is published.
+    pub(crate) fn note_heat(&self, shared: &Shared) {
+        if self.keep_all {
+            return;
+        }
+        let settled = |page| self.settled.contains(&page);
+        let file_pages = shared.state.read().tail_off() / u64::from(self.page_size.max(1));
+        (shared.preencoded.heat).committed(file_pages, self.frames(), settled);
+    }
+
+    /// The new frames, with their pages.
+    fn frames(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.pages
+            .iter()
+            .filter_map(|(page, written)| match written {
+                Page::Stored(entry) => Some((page, entry)),
+                Page::Held(_) | Page::Sent { .. } => None,
+            })
+    }
+}
+
+/// The frames that are held back.
+#[derive(Default)]
+pub(super) struct HeldBack {
+    /// Where the first one begins.
+    mark: Option<AppendState>,
+    /// Bytes of the frames that were encoded.
+    frame_bytes: u64,
+}
+
+impl HeldBack {
+    /// Notes that a frame is about to be appended.
+    pub(super) fn begins(&mut self, mark: impl FnOnce() -> AppendState) {
+        self.mark.get_or_insert_with(mark);
+    }
+
+    /// Notes a frame that was encoded.
+    pub(super) fn encoded(&mut self, len: usize) {
+        self.frame_bytes += len as u64;
+    }
+
+    /// Bytes of the frames that were encoded.
+    pub(super) fn bytes(&self) -> u64 {
+        self.frame_bytes
+    }
+}
+
+/// Whether a database of `bytes` bytes is so small that a large transaction makes all of it.
+pub(super) fn is_new(bytes: u64, tuning: &Tuning) -> bool {
+    bytes * FIRST_PART <= tuning.large_bytes
 }
