@@ -169,7 +169,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// Room for this many bytes, which the caller appends in place.
-    pub(crate) fn room(&mut self, bytes: usize) -> Result<&mut Vec<u8>> {
+    fn room(&mut self, bytes: usize) -> Result<&mut Vec<u8>> {
         if self.buf.len() + bytes > self.most {
             self.write()?;
         }

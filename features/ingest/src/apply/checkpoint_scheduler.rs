@@ -302,14 +302,14 @@ impl CheckpointScheduler {
 /// the WAL. The worker's own checkpoint follows between two transactions and has less to copy. Only
 /// that one decides what can be pruned. A sync that fails here is recorded in [`SyncFailed`].
 #[derive(Default)]
-pub(super) struct BackgroundCheckpoint {
+struct BackgroundCheckpoint {
     thread: Option<JoinHandle<Result<Checkpointed>>>,
 }
 
 impl BackgroundCheckpoint {
     /// Begins a checkpoint. If no thread can be started it does nothing: the checkpoint only saves
     /// time.
-    pub(super) fn begin(&mut self, applying: &Applying) {
+    fn begin(&mut self, applying: &Applying) {
         let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
         let inside = fork_gate::beside();
         self.thread = std::thread::Builder::new()
@@ -322,7 +322,7 @@ impl BackgroundCheckpoint {
     }
 
     /// Whether a checkpoint is running, or has ended and its result was not fetched.
-    pub(super) fn is_begun(&self) -> bool {
+    fn is_begun(&self) -> bool {
         self.thread.is_some()
     }
 
@@ -330,7 +330,7 @@ impl BackgroundCheckpoint {
     ///
     /// # Errors
     /// SQLite's; an internal error if the thread panicked.
-    pub(super) fn ended(&mut self) -> Result<Option<Checkpointed>> {
+    fn ended(&mut self) -> Result<Option<Checkpointed>> {
         match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             true => self.end(),
             false => Ok(None),
@@ -342,7 +342,7 @@ impl BackgroundCheckpoint {
     ///
     /// # Errors
     /// As [`BackgroundCheckpoint::ended`].
-    pub(super) fn end(&mut self) -> Result<Option<Checkpointed>> {
+    fn end(&mut self) -> Result<Option<Checkpointed>> {
         let Some(thread) = self.thread.take() else {
             return Ok(None);
         };

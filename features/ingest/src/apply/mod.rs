@@ -120,7 +120,7 @@ impl Applying {
 
     /// Whether this process may not write to the database, as far as it knows. Then other processes
     /// apply, and this one reads how far they are.
-    pub(crate) fn only_watches(&self) -> bool {
+    fn only_watches(&self) -> bool {
         self.spec.reads_only()
     }
 

@@ -159,7 +159,7 @@ pub(super) fn sort(units: &mut [Unit], records: &[Record], collations: &[Collati
 
 /// The indexes of `all` items, sorted by key. `value(item, column)` is a column of a key. Items of
 /// one key keep their order.
-pub(super) fn order<'a>(
+fn order<'a>(
     all: usize,
     collations: &[Collation],
     value: impl Fn(usize, usize) -> Option<ValueRef<'a>>,
@@ -200,7 +200,7 @@ fn by_integers<'a, const N: usize>(
 }
 
 /// Reorders items: the item `order[i]` moves to `i`.
-pub(super) fn permute<T: Copy>(all: &mut [T], order: &[u32]) {
+fn permute<T: Copy>(all: &mut [T], order: &[u32]) {
     let was = all.to_vec();
     for (to, from) in all.iter_mut().zip(order) {
         if let Some(from) = was.get(*from as usize) {

@@ -32,11 +32,11 @@ pub(crate) const OWN: Seq = 1 << 62;
 #[derive(Default)]
 pub(crate) struct Run {
     pub(super) kinds: Vec<Kind>,
-    pub(super) items: Packed,
+    items: Packed,
     pub(super) filter: Filter,
     /// All its rows have numbers from `first` to `last`.
-    pub(super) first: Seq,
-    pub(super) last: Seq,
+    first: Seq,
+    last: Seq,
 }
 
 /// A row with its values.
@@ -82,7 +82,7 @@ impl<'a> Row<'a> {
 }
 
 /// Collects the rows of a run in their order.
-pub(super) struct Sorted {
+struct Sorted {
     items: Packed,
     filter: Option<Filter>,
 }

@@ -201,7 +201,7 @@ impl Unapplied {
     }
 
     /// The order of this clustered apply, if this process has read or made it.
-    pub(crate) fn permutation(&self, clustered: i64) -> Option<Permutation> {
+    fn permutation(&self, clustered: i64) -> Option<Permutation> {
         let known = self.permutation.lock();
         known
             .as_ref()

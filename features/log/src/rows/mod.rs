@@ -43,7 +43,7 @@ impl Value<'_> {
 /// The form of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Form {
+enum Form {
     Null = 0,
     Int = 1,
     Real = 2,
@@ -53,7 +53,7 @@ pub(crate) enum Form {
 }
 
 /// Set in a form's byte when a bitmap of NULLs follows.
-pub(crate) const NULLABLE: u8 = 0x80;
+const NULLABLE: u8 = 0x80;
 
 /// The places of a column's parts in the payload.
 #[derive(Debug, Clone)]
