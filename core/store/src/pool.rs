@@ -249,6 +249,11 @@ struct TaskState<T> {
     done: Condvar,
 }
 
+/// A job with a result. Dropping it cancels the job unless a thread has begun it.
+pub struct Task<T> {
+    state: Arc<TaskState<T>>,
+}
+
 impl<T: Send + 'static> Task<T> {
     /// The results of these jobs, in order; `None` for one that panicked. This thread runs those
     /// that no other has begun, instead of waiting for each in turn.
@@ -341,11 +346,6 @@ impl<T> TaskState<T> {
         self.done.notify_all();
         true
     }
-}
-
-/// A job with a result. Dropping it cancels the job unless a thread has begun it.
-pub struct Task<T> {
-    state: Arc<TaskState<T>>,
 }
 
 impl<T> Task<T> {

@@ -4,11 +4,10 @@
 //! only removes the transaction from this list. So if a process dies between append and commit, the
 //! transaction counts as committed.
 
-use crate::Result;
-use crate::Seq;
+use crate::batch::{Appended, TxnId};
 use crate::format::slot::WriterSlot;
 use crate::open_dir::OpenDir;
-use crate::txn::{Appended, TxnId};
+use crate::{Result, Seq};
 use densite_disk::File;
 use densite_disk::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};

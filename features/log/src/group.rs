@@ -4,9 +4,9 @@
 //! The leader passes the lead to the first waiting thread, and then reports the outcomes to the
 //! others. So the next sync begins at once, and no thread wakes up without something to do.
 
+use crate::batch::{Appended, Txn};
 use crate::lock::Lock;
 use crate::patience::{Patience, Waiting};
-use crate::txn::{Appended, Txn};
 use crate::{Error, Result};
 use densite_disk::sync::{Condvar, Mutex};
 use std::collections::VecDeque;

@@ -2,12 +2,12 @@
 
 mod opening;
 
+use crate::batch::{Appended, Txn, TxnId};
 use crate::format::SEGMENT_MAX;
 use crate::patience::{Patience, usual};
 use crate::reader::Reader;
 use crate::shared::Shared;
 use crate::state::Config;
-use crate::txn::{Appended, Txn, TxnId};
 use crate::wakeups::Rings;
 use crate::writer::Writer;
 use crate::{Error, Result, Seq};

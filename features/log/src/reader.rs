@@ -1,5 +1,6 @@
 //! Reading the log in order.
 
+use crate::batch::TxnId;
 use crate::encoded::decoded;
 use crate::files::{Segment, damaged, segment_name};
 use crate::format::record_header::{Kind, RecordHeader};
@@ -9,7 +10,6 @@ use crate::scan::{Peek, Walk};
 use crate::shared::Shared;
 use crate::state::is_cancelled;
 use crate::table::Table;
-use crate::txn::TxnId;
 use crate::visibility::Visible;
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;

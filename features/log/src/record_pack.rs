@@ -15,12 +15,12 @@
 //!     12     8  first_seq  number of its first row
 //! ```
 
+use crate::batch::TxnId;
 use crate::format::record_header::{ENDS, MAX_ROWS};
 use crate::op::Op;
 use crate::reader::Record;
 use crate::rows::{Payload, Rows};
 use crate::table::Table;
-use crate::txn::TxnId;
 use crate::{Error, Result};
 use densite_disk::Fields;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! What all users of an open log share: its directory, its writer, and how far it can be read.
 
+use crate::batch::TxnId;
 use crate::measure::Measured;
 use crate::open_dir::OpenDir;
 use crate::takeover::Takeover;
 use crate::times::Noted;
-use crate::txn::TxnId;
 use crate::visibility::{Visibility, Visible};
 use crate::wakeups::Wakeups;
 use crate::writer::Writer;

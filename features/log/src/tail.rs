@@ -6,14 +6,13 @@
 //! writes the end word ([`Tail::sync`]). What cannot go on like that is put in order under both
 //! locks ([`Tail::settle`]): a segment that is full, a failed write, a failed sync.
 
+use crate::batch::{Appended, Txn};
 use crate::end_word::{read_whole_word, read_word};
 use crate::files::{Files, Segment, damaged, segment_name};
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, MAX_SEQ};
 use crate::named::Named;
-use crate::records::Records;
-use crate::txn::{Appended, Txn};
-use crate::write_plan::Pieces;
+use crate::records::{Pieces, Records};
 use crate::{Error, Options, Result, Seq};
 use densite_disk::{File, OpenMode, Stamp};
 use std::collections::HashMap;

@@ -5,6 +5,7 @@
 //! holds it while it writes and syncs. It writes under the append lock and syncs under the sync lock
 //! ([`crate::lock`]), which keep out other processes.
 
+use crate::batch::{Appended, Txn, TxnId};
 use crate::decisions::Decisions;
 use crate::files::SYNC_LOCK;
 use crate::format::word::EndWord;
@@ -15,7 +16,6 @@ use crate::open_dir::OpenDir;
 use crate::patience::{Patience, wait_for};
 use crate::seal_segment::Fate;
 use crate::tail::Tail;
-use crate::txn::{Appended, Txn, TxnId};
 use crate::wakeups::Wakeups;
 use crate::{Error, Options, Result};
 use densite_disk::sync::Mutex;

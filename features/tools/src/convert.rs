@@ -7,25 +7,19 @@
 //! it gets its name if that is still free. Until then any error leaves the content of the source
 //! unchanged; only SQLite's own recovery can write to it.
 
-use crate::archive;
 use crate::copy::{self, Input};
 use crate::db::Through;
 use crate::disk_space::{self, at_most};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::free_pages::free_pages;
-use crate::known;
 use crate::lock::unless_cancelled;
 use crate::log::left_behind;
-use crate::page_source::{self, Pages};
-use crate::paths;
 use crate::progress::Progress;
-use crate::replace;
-use crate::rewrite;
-use crate::source::Source;
+use crate::source::{self, Pages, Source};
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
-use crate::view;
+use crate::{archive, known, replace, rewrite, view};
 use densite_sqlite::Api;
 use densite_sqlite_format::{AutoVacuum, PageSet};
 use densite_store::Options;
@@ -223,7 +217,7 @@ impl<'a> Conversion<'a> {
         let through = check_form(api, to, &target)?;
         if let Some(dst) = dst {
             target::must_be_another(&target, dst)?;
-            paths::must_be_free(dst)?;
+            target::must_be_free(dst)?;
         } else if target.links > 1 {
             return Err(Error::SeveralLinks {
                 path: target.given,
@@ -294,7 +288,7 @@ impl<'a> Conversion<'a> {
         if self.new_page_size(source).is_some() {
             // A rewrite reads only what tables use.
             return Ok(Parts {
-                zero: page_source::free_leaves(source, &header)?,
+                zero: source::free_leaves(source, &header)?,
                 ..Parts::default()
             });
         }

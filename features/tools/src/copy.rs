@@ -3,8 +3,8 @@
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form;
-use crate::page_source::Pages;
 use crate::progress::Progress;
+use crate::source::Pages;
 use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, SyncKind};

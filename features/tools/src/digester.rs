@@ -2,7 +2,7 @@
 
 use crate::digest::{Digest, Key};
 use crate::error::Result;
-use crate::page_source::Pages;
+use crate::source::Pages;
 use densite_disk::hash::{Xxh3_64, xxh3_64_with_seed};
 use densite_sqlite_format::page::{Cell, DEPTH_MAX, Page, next_overflow};
 use densite_sqlite_format::{Header, PageSet};

@@ -9,12 +9,10 @@ use crate::copy::{self, Input, PIECE};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::lock;
 use crate::objects::Bytes;
-use crate::page_source;
 use crate::progress::Progress;
-use crate::target;
 use crate::temp::Temp;
+use crate::{lock, source, target};
 use densite_disk::File;
 use densite_sqlite::Api;
 use densite_sqlite_format::{HEADER_LEN, Header, PageSet};
@@ -64,7 +62,7 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
     let len = File::len(&file).map_err(failed)?;
     let len = len - len % u64::from(header.page_size);
     let mut source = Bytes::Plain(file, len, path.to_path_buf());
-    let zero = match page_source::free_leaves(&mut source, &header) {
+    let zero = match source::free_leaves(&mut source, &header) {
         // `check` reports it, and another process can be changing it in WAL mode.
         Err(Error::Damaged { .. }) => PageSet::default(),
         found => found?,

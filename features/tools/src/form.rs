@@ -2,8 +2,7 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::paths::{beside, len_or_zero};
-use crate::target::Target;
+use crate::target::{Target, beside, len_or_zero};
 use densite_disk::File;
 use densite_sqlite::{Api, Companions, HostFile};
 use densite_sqlite_format::header::{foreign_version, is_sqlite};

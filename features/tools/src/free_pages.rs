@@ -6,9 +6,8 @@
 //! of the list. If one does, the trees are walked: bytes of a value can look like a number of a page.
 
 use crate::error::{Error, Result};
-use crate::page_source::{self, Pages};
 use crate::progress::Progress;
-use crate::source::Source;
+use crate::source::{self, Pages, Source};
 use crate::usage::{roots, usage};
 use densite_sqlite::Api;
 use densite_sqlite_format::page::{next_overflow, pointers};
@@ -50,7 +49,7 @@ pub(crate) fn free_pages(
     progress: &mut dyn Progress,
 ) -> Result<FreePages> {
     let header = source.header();
-    let Some(list) = page_source::freelist(source, &header)? else {
+    let Some(list) = source::freelist(source, &header)? else {
         return Ok(FreePages::default());
     };
     let mut found = FreePages::default();

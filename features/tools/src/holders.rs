@@ -5,7 +5,7 @@
 //! descriptor would.
 
 use crate::holder::Holder;
-use crate::paths::beside;
+use crate::target::beside;
 use densite_sqlite::SHM;
 use densite_sqlite_format::wal_index::READERS;
 use std::collections::BTreeSet;

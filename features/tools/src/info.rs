@@ -6,12 +6,10 @@ use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
 use crate::holder::Holder;
 use crate::holders::wal_readers;
-use crate::lock;
 use crate::objects::{self, Bytes, Objects};
-use crate::paths::{self, beside, len_or_zero};
-use crate::schema;
 use crate::source::is_recovered;
-use crate::target::{self, Target};
+use crate::target::{self, Target, beside, len_or_zero};
+use crate::{lock, schema};
 use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
 use densite_sqlite_format::{AutoVacuum, HEADER_LEN, Header};
@@ -124,7 +122,7 @@ pub fn info_with_objects(api: Api, path: &Path) -> Result<Info> {
 }
 
 fn of(api: Api, path: &Path, depth: Depth) -> Result<Info> {
-    let in_uri = crate::uri::path_in(path);
+    let in_uri = crate::target::path_in(path);
     let path = in_uri.as_deref().unwrap_or(path);
     // Nothing is beside a remote file.
     let log = match target::remote_in(path) {
@@ -174,9 +172,9 @@ pub(crate) fn info_within(
         wal_readers: Vec::new(),
         files: match &target.remote {
             Some(_) => Vec::new(),
-            None => paths::belonging(&target.path, companions),
+            None => target::belonging(&target.path, companions),
         },
-        leftovers: paths::leftovers(&target.path),
+        leftovers: target::leftovers(&target.path),
         store: None,
         objects: Objects::default(),
         objects_problem: None,

@@ -2,8 +2,7 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::paths::utf8;
-use crate::target;
+use crate::target::{self, utf8};
 use densite_disk::RealDir;
 use densite_ingest::Position;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};

@@ -2,9 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::layout::{self, Layout, StoredLayout};
-use crate::page_source::{self, Pages};
 use crate::schema::Entry;
 use crate::slack;
+use crate::source::{self, Pages};
 use crate::trees::{Owners, Walk};
 use densite_disk::File;
 use densite_sqlite::HostFile;
@@ -317,7 +317,7 @@ pub(crate) fn not_in_trees(
     broken: &mut u64,
 ) -> Result<Others<impl Iterator<Item = u32> + use<>>> {
     let mut list = PageSet::default();
-    match page_source::freelist(pages, header) {
+    match source::freelist(pages, header) {
         Ok(Some(found)) => list = found.all,
         Ok(None) | Err(Error::Damaged { .. }) => *broken += 1,
         Err(e) => return Err(e),

@@ -8,7 +8,7 @@ use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
 use crate::objects::Bytes;
-use crate::page_source::{self, Pages};
+use crate::source::{self, Pages};
 use crate::temp::Temp;
 use densite_disk::{File, RealFile, SyncKind};
 use densite_sqlite::Code;
@@ -206,6 +206,6 @@ pub(crate) fn reader(temp: &Temp, form: Through) -> Result<Bytes<RealFile>> {
 /// The header in the first page of a finished file, and its length in bytes.
 pub(crate) fn shape(temp: &Temp, form: Through) -> Result<(Header, u64)> {
     let mut pages = reader(temp, form)?;
-    let header = page_source::header(&mut pages, temp.path())?;
+    let header = source::header(&mut pages, temp.path())?;
     Ok((header, pages.len()))
 }

@@ -16,14 +16,11 @@ use crate::db::{Through, from_sqlite};
 use crate::digest::{Digest, Key};
 use crate::digester::Odd;
 use crate::error::{Error, Result};
-use crate::integrity;
 use crate::objects::not_in_trees;
 use crate::output::Output;
-use crate::page_source;
 use crate::progress::Progress;
-use crate::same;
-use crate::stand_in;
 use crate::view::{View, connect, given};
+use crate::{integrity, same, source, stand_in};
 use densite_sqlite::{self as sqlite, Connection};
 use densite_vfs::LockedView;
 use std::path::Path;
@@ -101,7 +98,7 @@ pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
 /// that SQLite writes. After a stop the digests are incomplete and must not be used.
 pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Vec<Digest>>> {
     let mut first = side.reader()?;
-    let header = page_source::header(&mut *first, given(side.view))?;
+    let header = source::header(&mut *first, given(side.view))?;
     let mut order: Vec<usize> = (0..trees.len()).collect();
     order.sort_by_key(|i| trees.get(*i).map(|t| t.turn));
     let roots: Vec<u32> = order
@@ -223,7 +220,7 @@ fn walk_copy(
         message: e.to_string(),
     };
     let mut first = side.reader().map_err(unreadable)?;
-    let header = page_source::header(&mut *first, side.temp.path()).map_err(unreadable)?;
+    let header = source::header(&mut *first, side.temp.path()).map_err(unreadable)?;
     let size = u64::from(header.page_size);
     progress.phase("verifying", first.len());
     let stop = AtomicBool::new(false);

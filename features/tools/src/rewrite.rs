@@ -9,15 +9,13 @@
 use crate::copy::{self, Input};
 use crate::db::{Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::integrity;
 use crate::output::{self, Output};
-use crate::page_source;
 use crate::progress::{Progress, Silent};
 use crate::proof::{self, OldSide, Side as _};
-use crate::source::State;
-use crate::stand_in;
+use crate::source::{self, State};
 use crate::temp::Temp;
 use crate::view::{self, View};
+use crate::{integrity, stand_in};
 use densite_sqlite::{Api, Connection};
 use densite_sqlite_format::PageSet;
 use densite_store::{CodecChoice, Options};
@@ -202,7 +200,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     let target = job.state.target();
     let mut pages = output::reader(&job.temp, job.to)?;
     let mut input = Input {
-        header: page_source::header(&mut pages, job.temp.path())?,
+        header: source::header(&mut pages, job.temp.path())?,
         pages: &mut pages,
         zero: PageSet::default(),
         held: None,
@@ -267,8 +265,8 @@ impl SqlPart<'_> {
             return Ok(());
         };
         let mut pages = self.old_side.reader()?;
-        let header = page_source::header(&mut *pages, self.given)?;
-        let free = page_source::free_leaves(&mut *pages, &header)?;
+        let header = source::header(&mut *pages, self.given)?;
+        let free = source::free_leaves(&mut *pages, &header)?;
         let samples = copy::samples(&mut *pages, &header, &free, self.given, &mut Silent)?;
         learner.learn(&samples, pages.len())
     }

@@ -18,9 +18,8 @@ use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::Form;
 use crate::output::Output;
-use crate::page_source;
-use crate::paths;
 use crate::progress::Progress;
+use crate::source;
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use densite_sqlite::{self as sqlite, Api};
@@ -113,14 +112,14 @@ pub fn salvage(
     let started = Instant::now();
     let target = target::resolve_to_read(api, src)?;
     target::must_be_another(&target, dst)?;
-    paths::must_be_free(dst)?;
+    target::must_be_free(dst)?;
     temp::clear_leftovers(dst, progress)?;
     let mut temp = Temp::create(dst, &target, false)?;
     let mut opened = Opened::open(api, &target, options.wait, progress)?;
     let form = opened.form();
     let pages = opened.pages();
-    let header = page_source::header(pages, &target.given)?;
-    let free = match page_source::freelist(pages, &header) {
+    let header = source::header(pages, &target.given)?;
+    let free = match source::freelist(pages, &header) {
         Ok(list) => list.map(|list| list.all),
         Err(Error::Damaged { .. }) => None,
         Err(e) => return Err(e),

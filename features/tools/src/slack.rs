@@ -5,7 +5,7 @@
 //! bounded for any size.
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
+use crate::source::Pages;
 use crate::trees::Owners;
 use densite_sqlite_format::Header;
 use densite_sqlite_format::page::Page;

@@ -1,30 +1,26 @@
-//! The database to convert: recovered, locked and readable as one state. SQLite itself rolls back a
-//! hot journal and empties the WAL first; then there are two ways, [`Source::alone`] and
-//! [`Source::shared`].
+//! The database to convert: recovered, locked and readable as one state, as bytes. SQLite itself
+//! rolls back a hot journal and empties the WAL first; then there are two ways, [`Source::alone`] and
+//! [`Source::shared`]. The bytes of a state are the file with the pages of its WAL laid over it.
 
 mod recovered;
-mod state;
+
+pub(crate) use recovered::{is_recovered, open_reading};
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::holders::holders;
-use crate::lock;
-use crate::page_source::Pages;
-use crate::paths::{beside, len_or_zero};
-use crate::schema;
-use crate::target::{Target, still_there};
+use crate::target::{Target, beside, len_or_zero, still_there};
 use crate::wal::Wal;
+use crate::{lock, schema};
 use densite_disk::wait::Retry;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{self as sqlite, Api, Code, Connection, HostFile, ffi};
 use densite_sqlite_format::header::{ROLLBACK_MODE, VERSIONS};
-use densite_sqlite_format::{HEADER_LEN, Header};
+use densite_sqlite_format::{Freelist, HEADER_LEN, Header, PageSet, freelist};
+use recovered::{no_foreign, not_a_database, read_state, recover};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-
-pub(crate) use recovered::{is_recovered, open_reading};
-use recovered::{no_foreign, not_a_database, read_state, recover};
-pub(crate) use state::State;
 
 /// The pause between two attempts to take a lock. Other processes need less time to see that this
 /// process closed the file.
@@ -279,4 +275,160 @@ fn header_of(file: &HostFile, target: &Target) -> Result<Header> {
         .get(..n)
         .and_then(Header::parse)
         .ok_or_else(|| not_a_database(target))
+}
+
+/// The logical bytes of a database, which do not change while this value exists.
+pub(crate) trait Pages {
+    /// Logical length in bytes.
+    fn len(&self) -> u64;
+    /// Fills `buf` from `offset`, with zeros past the end.
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()>;
+}
+
+impl Pages for Vec<u8> {
+    fn len(&self) -> u64 {
+        self.as_slice().len() as u64
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        for (i, byte) in buf.iter_mut().enumerate() {
+            *byte = start
+                .checked_add(i)
+                .and_then(|at| self.get(at))
+                .copied()
+                .unwrap_or(0);
+        }
+        Ok(())
+    }
+}
+
+/// Parses the header in the first page of the database `path`.
+pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
+    let mut start = [0u8; HEADER_LEN];
+    pages.read(&mut start, 0)?;
+    Header::parse(&start).ok_or_else(|| Error::Damaged {
+        path: path.to_path_buf(),
+        what: "its first page is not the header page of a database".into(),
+    })
+}
+
+/// The freelist; `None` if it is malformed.
+pub(crate) fn freelist(pages: &mut dyn Pages, header: &Header) -> Result<Option<Freelist>> {
+    let count = header.pages_in(pages.len());
+    freelist::list(count, header, |page, buf| {
+        pages.read(buf, header.offset_of(page))
+    })
+}
+
+/// The leaves of the freelist; none if it is malformed.
+pub(crate) fn free_leaves(pages: &mut dyn Pages, header: &Header) -> Result<PageSet> {
+    Ok(freelist(pages, header)?.map_or_else(PageSet::default, |list| list.leaves))
+}
+
+/// The state of a database that is kept unchanged. Several threads can read it, one at a time.
+pub(crate) struct State {
+    file: HostFile,
+    overlay: Option<(Wal, RealFile)>,
+    target: Target,
+    through: Through,
+    len: u64,
+    header: Header,
+}
+
+impl State {
+    /// Logical length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The header in its first page.
+    pub(crate) fn header(&self) -> Header {
+        self.header
+    }
+
+    /// The database of this state.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Whether the file alone is the whole state.
+    pub(crate) fn is_file_alone(&self) -> bool {
+        self.overlay.is_none()
+    }
+
+    /// The same state through another open file, so two threads can read at once; `None` if a WAL
+    /// is laid over the file. The lock stays with the first file.
+    pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {
+        if self.overlay.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(State {
+            file: through.file(api, &self.target, Access::Read)?,
+            overlay: None,
+            target: self.target.clone(),
+            through,
+            len: self.len,
+            header: self.header,
+        }))
+    }
+
+    fn read_file(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let n = self
+            .file
+            .read_at(buf, offset)
+            .map_err(|e| self.read_error(&e))?;
+        if let Some(rest) = buf.get_mut(n..) {
+            rest.fill(0);
+        }
+        Ok(())
+    }
+
+    /// Converts a read error. Our VFS reports damage with SQLite's code.
+    fn read_error(&self, e: &densite_disk::Error) -> Error {
+        match e.code.map(|c| Code(c).primary()) {
+            Some(Code::CORRUPT) => Error::Damaged {
+                path: self.target.given.clone(),
+                what: densite_vfs::last_damage()
+                    .or_else(densite_vfs::take_last_error)
+                    .unwrap_or_else(|| "a page cannot be read (densite check tells which)".into()),
+            },
+            _ => Error::from_disk(&self.target.given, "read", e),
+        }
+    }
+
+    /// Fills `buf` from `offset`, with zeros past the end.
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.read_file(buf, offset)?;
+        let Some((wal, file)) = &self.overlay else {
+            return Ok(());
+        };
+        let size = u64::from(self.header.page_size);
+        let end = offset + buf.len() as u64;
+        let mut page_start = offset - offset % size;
+        while page_start < end {
+            let page = u32::try_from(page_start / size + 1).unwrap_or(u32::MAX);
+            if let Some(at) = wal.find(page) {
+                // The part of the page that lies in the buffer.
+                let from = page_start.max(offset);
+                let to = (page_start + size).min(end);
+                let range = usize::try_from(from - offset).unwrap_or(0)
+                    ..usize::try_from(to - offset).unwrap_or(0);
+                if let Some(part) = buf.get_mut(range) {
+                    let path = beside(&self.target.path, self.through.companions().wal);
+                    let got = file
+                        .read_at(part, at + (from - page_start))
+                        .map_err(|e| Error::from_disk(&path, "read", &e))?;
+                    if got < part.len() {
+                        return Err(Error::Damaged {
+                            path,
+                            what: "it became shorter while it was read".into(),
+                        });
+                    }
+                }
+            }
+            page_start += size;
+        }
+        Ok(())
+    }
 }

@@ -1,15 +1,27 @@
-//! The database file that a verb works on.
+//! The database file that a verb works on, and names: of the files beside it (its journal, WAL,
+//! shared memory, and temporary copies), and the path in a `file:` URI.
 
-use crate::error::{Error, Result, url_in};
-use crate::paths::utf8;
+use crate::error::{Error, Result, parent_of, url_in};
 use densite_disk::{File as _, Rights};
-use densite_sqlite::Api;
+use densite_sqlite::{Api, Companions, SHM};
 use densite_vfs::{RemoteFile, shown_url};
+use std::ffi::{OsStr, OsString};
+use std::iter::once;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The permission bits of a copy of a remote file, before the umask.
 const REMOTE_MODE: u32 = 0o666;
+
+/// The text between the name of a database and the random part in the name of an unfinished copy.
+pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
+
+/// What the name of a log adds to that of its database.
+pub(crate) const LOG: &str = "-log";
+
+/// Endings of the files that SQLite can leave beside a database of either form.
+pub(crate) const COMPANIONS: [&str; 5] = Companions::ALL;
 
 /// The file itself, after symbolic links, with its properties that are known without opening it. Or
 /// a remote file, which is open.
@@ -60,14 +72,14 @@ impl Target {
     pub(crate) fn len_now(&self) -> u64 {
         match self.remote {
             Some(_) => self.len,
-            None => crate::paths::len_or_zero(&self.path),
+            None => len_or_zero(&self.path),
         }
     }
 }
 
 /// Resolves a database to read, which is an existing regular file, a `file:` URI of one, or a URL.
 pub(crate) fn resolve_to_read(api: Api, given: &Path) -> Result<Target> {
-    if let Some(path) = crate::uri::path_in(given) {
+    if let Some(path) = path_in(given) {
         return resolve_to_read(api, &path);
     }
     let Some(url) = remote_in(given) else {
@@ -174,5 +186,148 @@ pub(crate) fn replaced_meanwhile(target: &Target) -> Error {
         path: target.given.clone(),
         doing: "replace".into(),
         message: "it was replaced or renamed meanwhile; try again".into(),
+    }
+}
+
+/// The path as text. SQLite requires UTF-8.
+pub(crate) fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| {
+        Error::Setting(format!(
+            "{}: SQLite needs file names in UTF-8; rename it first",
+            path.display()
+        ))
+    })
+}
+
+/// The name that SQLite gives to a file beside the database: its name with `suffix` appended.
+pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(db.as_os_str());
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Returns an error if the destination exists, or if the journal, the WAL or the log of an earlier
+/// database is beside it. SQLite and ingest would take that file for the new database's own.
+pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
+    is_no_companion(dst)?;
+    let beside = (COMPANIONS.iter().copied().chain(once(LOG))).map(|end| beside(dst, end));
+    for path in once(dst.to_path_buf()).chain(beside) {
+        match std::fs::symlink_metadata(&path) {
+            Ok(_) => return Err(Error::Exists { path }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(Error::from_std(&path, "look at it", &e)),
+        }
+    }
+    let dir = parent_of(dst);
+    match std::fs::metadata(&dir) {
+        Ok(meta) if meta.is_dir() => Ok(()),
+        Ok(_) => Err(Error::Io {
+            path: dst.to_path_buf(),
+            doing: "create".into(),
+            message: format!("{} is not a directory", dir.display()),
+        }),
+        Err(e) => Err(Error::from_std(&dir, "look at it", &e)),
+    }
+}
+
+/// Returns an error if SQLite uses the name for a file beside an existing database, which it would
+/// remove.
+pub(crate) fn is_no_companion(dst: &Path) -> Result<()> {
+    for suffix in COMPANIONS {
+        let db = dst.as_os_str().as_bytes().strip_suffix(suffix.as_bytes());
+        let db = db.map(|db| Path::new(OsStr::from_bytes(db)));
+        if let Some(db) = db.filter(|db| db.is_file()) {
+            return Err(Error::Setting(format!(
+                "{}: SQLite uses this name for a file beside {}; choose another name",
+                dst.display(),
+                db.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The files and the directory of a log that belong to a database and exist, itself first: a copy
+/// needs all of them, except the shared memory.
+pub(crate) fn belonging(db: &Path, companions: Companions) -> Vec<PathBuf> {
+    let Companions { journal, wal } = companions;
+    let ends = ["", journal, wal, SHM, "-log"];
+    let all = ends.into_iter().map(|end| beside(db, end));
+    all.filter(|path| path.exists()).collect()
+}
+
+/// Length of a file in bytes; 0 if it does not exist.
+pub(crate) fn len_or_zero(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |m| m.len())
+}
+
+/// Copies that interrupted runs (a kill, a power cut) left beside a database. They are only
+/// reported, because a copy can belong to a run that still works.
+pub(crate) fn leftovers(db: &Path) -> Vec<PathBuf> {
+    let Some(name) = db.file_name() else {
+        return Vec::new();
+    };
+    let mut prefix = name.to_os_string();
+    prefix.push(TEMP_MARK);
+    let prefix = prefix.to_string_lossy().into_owned();
+    let Ok(entries) = std::fs::read_dir(parent_of(db)) else {
+        return Vec::new();
+    };
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with(&prefix))
+        .map(|e| e.path())
+        .collect();
+    found.sort();
+    found
+}
+
+/// The path of a `file:` URI; `None` for other names, and for a file that has this very name.
+pub(crate) fn path_in(given: &Path) -> Option<PathBuf> {
+    let uri = given.to_str()?.strip_prefix("file:")?;
+    if given.exists() {
+        return None;
+    }
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    // file:///path and file://localhost/path.
+    let path = match uri.strip_prefix("//") {
+        Some(rest) => rest.strip_prefix("localhost").unwrap_or(rest),
+        None => uri,
+    };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = behind.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    Some(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_uris() {
+        for (uri, path) in [
+            ("file:a.db", "a.db"),
+            ("file:/x/a%20b.db?level=9#f", "/x/a b.db"),
+            ("file:///x/a.db?vfs=densite", "/x/a.db"),
+            ("file://localhost/x/a.db", "/x/a.db"),
+            ("file:100%.db", "100%.db"),
+        ] {
+            assert_eq!(path_in(Path::new(uri)), Some(path.into()), "{uri}");
+        }
+        assert_eq!(path_in(Path::new("a.db")), None);
     }
 }

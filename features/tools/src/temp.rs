@@ -7,9 +7,8 @@
 //! file is finished, only its owner can open it, so other users cannot read it early.
 
 use crate::error::{Error, Result, parent_of};
-use crate::paths::{COMPANIONS, TEMP_MARK, beside};
 use crate::progress::Progress;
-use crate::target::{Target, replaced_meanwhile};
+use crate::target::{COMPANIONS, TEMP_MARK, Target, beside, replaced_meanwhile};
 use densite_disk::{self as disk, Anchor, LockKind, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
 use std::os::unix::fs::MetadataExt as _;
@@ -73,7 +72,7 @@ impl Temp {
     pub(crate) fn resume_own(wanted: &Path, most: u32, name: &str) -> Result<Temp> {
         let dir = open_parent(wanted)?;
         let path = beside(wanted, &format!("{RESUMABLE}{name}"));
-        for other in crate::paths::leftovers(wanted) {
+        for other in crate::target::leftovers(wanted) {
             let name = other.to_string_lossy();
             let is_beside = COMPANIONS.iter().any(|end| name.ends_with(end));
             if other != path && name.contains(RESUMABLE) && !is_beside {
@@ -134,7 +133,7 @@ impl Temp {
         let Some(own) = identity_of(dst) else {
             return Ok(());
         };
-        for other in crate::paths::leftovers(dst) {
+        for other in crate::target::leftovers(dst) {
             if identity_of(&other) == Some(own) {
                 let removed = std::fs::remove_file(&other);
                 removed.map_err(|e| Error::from_std(&other, "remove it", &e))?;
@@ -326,7 +325,7 @@ impl Temp {
                 });
             }
             Err(_) => {
-                crate::paths::must_be_free(dst)?;
+                crate::target::must_be_free(dst)?;
                 self.dir
                     .rename(&self.name, &name)
                     .map_err(|e| Error::from_disk(dst, "create", &e))?;
@@ -412,7 +411,7 @@ pub(crate) fn identity_of(path: &Path) -> Option<(u64, u64)> {
 /// Removes the copies beside `wanted` that killed runs of this user left, and says so. Names those
 /// that stay: they can belong to a run that still works, or a restore can continue them.
 pub(crate) fn clear_leftovers(wanted: &Path, progress: &mut dyn Progress) -> Result<()> {
-    let found = crate::paths::leftovers(wanted);
+    let found = crate::target::leftovers(wanted);
     if found.is_empty() {
         return Ok(());
     }

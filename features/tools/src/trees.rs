@@ -6,7 +6,7 @@
 //! at most once, and a cycle ends.
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
+use crate::source::Pages;
 use densite_sqlite_format::Header;
 use densite_sqlite_format::page::{DEPTH_MAX, Kind, Page};
 

@@ -5,9 +5,8 @@
 //! the pages that it still names ([`pointers`]).
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
 use crate::progress::Progress;
-use crate::source::State;
+use crate::source::{Pages, State};
 use crate::view;
 use densite_sqlite::{self as sqlite, Api};
 use densite_sqlite_format::page::{Cell, DEPTH_MAX, Page, next_overflow, pointers};

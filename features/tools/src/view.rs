@@ -4,8 +4,7 @@
 
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
-use crate::page_source::Pages;
-use crate::source::State;
+use crate::source::{Pages, State};
 use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, RealFile};

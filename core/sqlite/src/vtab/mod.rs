@@ -10,8 +10,7 @@ mod arguments;
 mod best_index;
 mod glue;
 
-pub use arguments::Arguments;
-pub use arguments::{Change, Conflict};
+pub use arguments::{Arguments, Change, Conflict};
 pub use best_index::{Constraint, Operator, Plan};
 
 use crate::api::c_string;

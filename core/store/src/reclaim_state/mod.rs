@@ -250,7 +250,7 @@ pub(crate) struct Due {
 }
 
 impl Share {
-    pub(crate) fn stored(&mut self, bytes: u64) {
+    fn stored(&mut self, bytes: u64) {
         self.fresh += bytes;
     }
 

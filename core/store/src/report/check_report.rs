@@ -4,13 +4,11 @@ use super::walk::walk_state;
 use crate::error::{Damage, Error, Result};
 use crate::format::entry::Entry;
 use crate::format::{UNIT_LEN, slot};
-use crate::frame;
 use crate::open_file::OpenFile;
-use crate::recover;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::state::State;
-use crate::writer;
+use crate::{frame, recover, writer};
 use densite_disk::File;
 
 /// The result of a check.

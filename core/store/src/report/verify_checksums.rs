@@ -3,10 +3,9 @@
 
 use crate::error::Result;
 use crate::format::entry::Entry;
-use crate::frame;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;
-use crate::writer;
+use crate::{frame, writer};
 use densite_disk::File;
 
 /// So many pages are verified at once.

@@ -339,13 +339,7 @@ impl Dictionaries {
     ///
     /// # Errors
     /// I/O; [`Error::Corrupt`] if there is none of that number, or it is damaged.
-    pub(crate) fn of(
-        &self,
-        file: &dyn File,
-        salt: u64,
-        state: &State,
-        id: u32,
-    ) -> Result<Arc<Dictionary>> {
+    fn of(&self, file: &dyn File, salt: u64, state: &State, id: u32) -> Result<Arc<Dictionary>> {
         if let Some(d) = self.known.lock().get(&id) {
             return Ok(Arc::clone(d));
         }
@@ -407,7 +401,7 @@ impl Dictionaries {
     }
 
     /// Forgets all of them, because they may belong to other contents.
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         self.known.lock().clear();
     }
 }

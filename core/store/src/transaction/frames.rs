@@ -43,6 +43,32 @@ const SPARE_ROOM: u64 = 1 << 30;
 const PART: usize = 4;
 const SMALL: usize = 64;
 
+/// The frames that are held back.
+#[derive(Default)]
+pub(super) struct HeldBack {
+    /// Where the first one begins.
+    mark: Option<AppendState>,
+    /// Bytes of the frames that were encoded.
+    frame_bytes: u64,
+}
+
+impl HeldBack {
+    /// Notes that a frame is about to be appended.
+    fn begins(&mut self, mark: impl FnOnce() -> AppendState) {
+        self.mark.get_or_insert_with(mark);
+    }
+
+    /// Notes a frame that was encoded.
+    pub(super) fn encoded(&mut self, len: usize) {
+        self.frame_bytes += len as u64;
+    }
+
+    /// Bytes of the frames that were encoded.
+    pub(super) fn bytes(&self) -> u64 {
+        self.frame_bytes
+    }
+}
+
 impl Transaction {
     /// A copy of a page, in a spare buffer if there is one.
     pub(super) fn copy_of(&mut self, page: &[u8]) -> Arc<[u8]> {
@@ -430,32 +456,6 @@ impl Transaction {
                 Page::Stored(entry) => Some((page, entry)),
                 Page::Held(_) | Page::Sent { .. } => None,
             })
-    }
-}
-
-/// The frames that are held back.
-#[derive(Default)]
-pub(super) struct HeldBack {
-    /// Where the first one begins.
-    mark: Option<AppendState>,
-    /// Bytes of the frames that were encoded.
-    frame_bytes: u64,
-}
-
-impl HeldBack {
-    /// Notes that a frame is about to be appended.
-    pub(super) fn begins(&mut self, mark: impl FnOnce() -> AppendState) {
-        self.mark.get_or_insert_with(mark);
-    }
-
-    /// Notes a frame that was encoded.
-    pub(super) fn encoded(&mut self, len: usize) {
-        self.frame_bytes += len as u64;
-    }
-
-    /// Bytes of the frames that were encoded.
-    pub(super) fn bytes(&self) -> u64 {
-        self.frame_bytes
     }
 }
 

@@ -166,7 +166,7 @@ impl Transaction {
     ///
     /// # Errors
     /// I/O, damage.
-    pub(crate) fn read(&self, connection: &mut Connection, part: Part<'_>) -> Result<()> {
+    fn read(&self, connection: &mut Connection, part: Part<'_>) -> Result<()> {
         let Part { page, at, out } = part;
         match self.pages.get(page) {
             Some(Page::Held(Held { bytes, .. }) | Page::Sent { bytes, .. }) => {

@@ -109,7 +109,7 @@ impl Transaction {
     }
 
     /// Copies the first bytes of page 1.
-    pub(super) fn take_head(&mut self, page_1: &[u8]) {
+    fn take_head(&mut self, page_1: &[u8]) {
         copy_part(page_1, 0, &mut self.head);
     }
 

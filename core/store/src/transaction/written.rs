@@ -281,7 +281,7 @@ fn is_held(pages: &HashMap<u32, Page>, page: u32, seq: u64) -> Option<&Held> {
 /// A bulk load in the order of its keys writes each page once. Its window stays small, so that the
 /// pool encodes while SQLite goes on. If pages come again after they were encoded, the window grows.
 /// All windows of a process share one budget.
-pub(super) struct Window {
+struct Window {
     bytes: usize,
     /// Bytes encoded in this period, and those of them that were written again.
     encoded: usize,
@@ -318,7 +318,7 @@ impl Window {
     }
 
     /// Notes that a page of so many bytes was encoded in vain. Grows if that happens often.
-    pub(super) fn wasted(&mut self, bytes: usize) {
+    fn wasted(&mut self, bytes: usize) {
         self.wasted += bytes;
         if self.wasted > self.bytes / WASTED {
             (self.encoded, self.wasted) = (0, 0);

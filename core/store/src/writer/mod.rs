@@ -221,11 +221,11 @@ pub(crate) struct Accounting {
 
 /// The numbers that also decide which units can be reused.
 #[derive(Clone, Copy)]
-pub(crate) struct Numbers {
+struct Numbers {
     /// The highest commit number that was tried.
     pub(crate) tried: u64,
     /// The commit that a durable slot names.
-    pub(crate) named: Option<u64>,
+    named: Option<u64>,
 }
 
 impl Accounting {
@@ -233,12 +233,7 @@ impl Accounting {
     ///
     /// # Errors
     /// I/O, damage.
-    pub(crate) fn bring_to(
-        &mut self,
-        sources: &Sources<'_>,
-        state: &State,
-        numbers: Numbers,
-    ) -> Result<bool> {
+    fn bring_to(&mut self, sources: &Sources<'_>, state: &State, numbers: Numbers) -> Result<bool> {
         if self
             .space
             .as_ref()

@@ -1,11 +1,10 @@
 //! Cells: where each cell lies, and its bytes.
 
-use super::WholeLeaf;
 use super::columns::Columns;
 use super::cut::Cut;
 use super::record_place::Record;
 use super::values::Rows;
-use super::{Head, OPAQUE, local};
+use super::{Head, OPAQUE, WholeLeaf, local};
 use crate::fast;
 use crate::model::{Model, PageStream};
 use crate::record::Coded;

@@ -21,7 +21,7 @@ use densite_sqlite_format::{short_varint, varint_len};
 const ROWID_END: i64 = 1 << 28;
 
 /// Most bytes of a record's values.
-pub(super) const BODY_MAX: usize = 16;
+const BODY_MAX: usize = 16;
 /// Bytes before the values of a record in memory: its last [`BODY_MAX`] bytes are loaded at once,
 /// however few there are.
 const LEAD: usize = BODY_MAX;
@@ -206,12 +206,12 @@ fn read_and_write(
 pub(super) struct Column<'a> {
     /// `None` if all values are NULL.
     pub(super) values: Option<&'a [i64]>,
-    pub(super) same: Same,
+    same: Same,
 }
 
 /// The values of a record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Body {
+struct Body {
     /// The serial types of columns in which they differ between records, the last column in the
     /// highest byte; zero for other columns.
     types: u64,
@@ -241,14 +241,14 @@ impl Body {
 }
 
 /// What the records of a leaf are made of.
-pub(super) struct Records<'a> {
+struct Records<'a> {
     pub(super) columns: &'a [Column<'a>],
     /// Empty in an index.
-    pub(super) rowids: &'a [i64],
+    rowids: &'a [i64],
     /// Bytes of each row id, if all row ids have the same number.
-    pub(super) rowid_len: Option<usize>,
+    rowid_len: Option<usize>,
     pub(super) cells: usize,
-    pub(super) numbers: Numbers,
+    numbers: Numbers,
     pub(super) usable: usize,
 }
 
@@ -335,7 +335,7 @@ impl Records<'_> {
 
     /// As [`Records::write`], for records that have so much in common. `None` unless what lies
     /// before the values fits in a word, the values fit in a word, and all row ids have one length.
-    pub(super) fn write_alike(
+    fn write_alike(
         &self,
         alike: Alike,
         bodies: &mut Vec<u64>,
@@ -399,7 +399,7 @@ impl Records<'_> {
 /// What the records have in common if the values of each column have one serial type. Then the cells
 /// have one size, and what lies before the values differs only in the row id.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Alike {
+struct Alike {
     /// Their types, the last one in the lowest byte.
     types: u64,
     columns: usize,
@@ -411,7 +411,7 @@ pub(super) struct Alike {
 
 impl Alike {
     /// With one more column, of this serial type and length. `None` if there are too many.
-    pub(super) fn with(mut self, (serial_type, len): (u8, u8)) -> Option<Alike> {
+    fn with(mut self, (serial_type, len): (u8, u8)) -> Option<Alike> {
         *self.lens.get_mut(self.columns)? = len;
         self.types = self.types << 8 | u64::from(serial_type);
         self.columns += 1;

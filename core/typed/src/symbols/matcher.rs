@@ -235,7 +235,7 @@ impl Matcher {
 
     /// The code of the found symbol of `len` bytes; 0 for no bytes.
     #[inline]
-    pub(super) fn code(&self, found: Found, len: usize) -> u16 {
+    fn code(&self, found: Found, len: usize) -> u16 {
         let from = self.begins_at.get(usize::from(found.code));
         let shorter = found.lens & ((1 << len) - 1);
         let place = from.map_or(0, |at| *at + shorter.count_ones()) as usize;
@@ -247,7 +247,7 @@ impl Matcher {
 
     /// An upper bound of the length of the symbols that `window` begins with.
     #[inline]
-    pub(super) fn at_most(&self, window: &[u8; WINDOW]) -> usize {
+    fn at_most(&self, window: &[u8; WINDOW]) -> usize {
         usize::from(self.most[three(window)])
     }
 

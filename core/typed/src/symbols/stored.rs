@@ -6,9 +6,8 @@
 //! if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`]. What is read is
 //! always sorted.
 
-use super::SYMBOL_MAX;
-use super::Symbol;
 use super::huffman::{Bits, Code, LONGEST, NUMBERS, Numbers};
+use super::{SYMBOL_MAX, Symbol};
 use crate::bits::{BitWriter, PADDING};
 
 /// Bits of the number of symbols.

@@ -1,9 +1,7 @@
 //! Tests of whole tables.
 
 use super::*;
-use super::*;
 use crate::bits::{BitReader, BitWriter, PADDING};
-use proptest::prelude::*;
 use proptest::prelude::*;
 
 /// A table of the given texts, cut to the greatest length.

@@ -10,11 +10,8 @@
 //! With a parse of its own between dropping and adding, tables are as good, and training takes a
 //! quarter longer.
 
-use super::Symbol;
-use super::matcher::parse;
-use super::matcher::{Matcher, WINDOW, longest};
-use super::stored;
-use super::{Effort, SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
+use super::matcher::{Matcher, WINDOW, longest, parse};
+use super::{Effort, SYMBOL_MAX, Symbol, Symbols, WIDTHS, escape_codes, stored};
 
 /// Bytes of samples that are used, approximately; and for a rough table, whose widths are limited
 /// too.

@@ -7,7 +7,7 @@ use super::clustered::ClusteredOrder;
 use super::log_order::LogOrder;
 use super::order::{Define, Next, Order, Prepared};
 use super::outcome::{Did, Failed};
-use super::record_source::{LogRecords, Reached};
+use super::queue::{LogRecords, Reached};
 use super::round::{Batch, Round, Turn};
 use super::rows::Work;
 use super::stream::{Begun, StreamMessage, streams};

@@ -1,20 +1,21 @@
 //! Work between batches: checkpoints, which bound the WAL, and pruning (rule L4).
 //!
-//! Rows up to a position are pruned only if the position was committed before a checkpoint that
-//! completed, and the database file was synced after that: the checkpoint may have run with
-//! `synchronous=OFF`. In rollback mode the worker's commit syncs the file and the directory
-//! (`synchronous=EXTRA`). But the position can be that of an earlier worker or of a restored
-//! backup, so both are synced before each pruning in every mode. After a failed sync nothing is
-//! pruned ([`super::pruning`] retries after other failures, even when there is nothing to apply).
+//! Rows up to a position are pruned only if it was committed before a checkpoint that completed, and
+//! the database file was synced after that: the checkpoint may have run with `synchronous=OFF`. In
+//! rollback mode the worker's commit syncs the file and the directory (`synchronous=EXTRA`). But the
+//! position can be that of an earlier worker or of a restored backup, so both are synced before each
+//! pruning in every mode. After a failed sync nothing is pruned ([`super::pruning`] retries after
+//! other failures, even when there is nothing to apply).
 
 use super::Applying;
-use super::background_checkpoint::BackgroundCheckpoint;
-use super::incremental_sync::IncrementalSync;
 use super::pruning::RetryTime;
-use super::wal::Wal;
+use super::wal::{IncrementalSync, Wal};
+use crate::database::connection_spec::ConnectionSpec;
 use crate::database::database_file::still_has_its_name;
+use crate::database::open_log::SyncFailed;
 use densite_log::Seq;
-use densite_sqlite::{Code, Connection, Error, Result, ffi};
+use densite_sqlite::{Checkpointed, Code, Connection, Error, Result, ffi, fork_gate};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The shortest time between two prunings while rows are applied.
@@ -289,6 +290,85 @@ impl CheckpointScheduler {
             applying.pruning.put_off();
         }
         Ok(())
+    }
+}
+
+/// A checkpoint beside the worker: a thread with its own connection copies committed frames to the
+/// database file, while the next rows are inserted. At most one at a time; its thread ends with this
+/// value.
+///
+/// It is a passive checkpoint by SQLite, which syncs the WAL before it copies a page and the file
+/// after the last page. Frames that are committed meanwhile stay, so this checkpoint never restarts
+/// the WAL. The worker's own checkpoint follows between two transactions and has less to copy. Only
+/// that one decides what can be pruned. A sync that fails here is recorded in [`SyncFailed`].
+#[derive(Default)]
+struct BackgroundCheckpoint {
+    thread: Option<JoinHandle<Result<Checkpointed>>>,
+}
+
+impl BackgroundCheckpoint {
+    /// Begins a checkpoint. If no thread can be started it does nothing: the checkpoint only saves
+    /// time.
+    fn begin(&mut self, applying: &Applying) {
+        let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
+        let inside = fork_gate::beside();
+        self.thread = std::thread::Builder::new()
+            .name("densite-checkpoint".into())
+            .spawn(move || {
+                let _inside = inside;
+                run(&spec, &sync_failed)
+            })
+            .ok();
+    }
+
+    /// Whether a checkpoint is running, or has ended and its result was not fetched.
+    fn is_begun(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    /// The result of the checkpoint; `None` while it is running.
+    ///
+    /// # Errors
+    /// SQLite's; an internal error if the thread panicked.
+    fn ended(&mut self) -> Result<Option<Checkpointed>> {
+        match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            true => self.end(),
+            false => Ok(None),
+        }
+    }
+
+    /// Waits for its end. `None` if there was no checkpoint, or another connection was
+    /// checkpointing.
+    ///
+    /// # Errors
+    /// As [`BackgroundCheckpoint::ended`].
+    fn end(&mut self) -> Result<Option<Checkpointed>> {
+        let Some(thread) = self.thread.take() else {
+            return Ok(None);
+        };
+        match thread.join() {
+            Ok(Ok(done)) => Ok(Some(done)),
+            Ok(Err(e)) if e.is_busy() => Ok(None),
+            Ok(Err(e)) => Err(e),
+            Err(_) => Err(Error::new(
+                Code::INTERNAL,
+                "the thread that checkpoints beside the worker panicked",
+            )),
+        }
+    }
+}
+
+fn run(spec: &ConnectionSpec, sync_failed: &SyncFailed) -> Result<Checkpointed> {
+    let connection = spec.open_to_write()?;
+    // The default of some builds is OFF.
+    connection.exec("PRAGMA main.synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")?;
+    sync_failed.record(connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE))
+}
+
+impl Drop for BackgroundCheckpoint {
+    fn drop(&mut self) {
+        // A failed sync is recorded. No caller is left to report other errors to.
+        self.end().ok();
     }
 }
 

@@ -1,11 +1,9 @@
 //! Applying rows in the order in which they come, or in one with the same result (rule L5).
 
-use super::batch::ordered;
+use super::batch::{Room, ordered};
 use super::order::{Next, Order, Prepared};
 use super::outcome::Failed;
-use super::pace::Room;
-use super::queue::Queue;
-use super::record_source::{Reached, RecordSource};
+use super::queue::{Queue, Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::values::Values;

@@ -6,7 +6,6 @@
 //! outside of SQLite ([`densite_sqlite::fork_gate`]), where it has no open transaction.
 
 mod applier;
-mod background_checkpoint;
 mod batch;
 mod batch_delay;
 mod checkpoint_scheduler;
@@ -15,45 +14,39 @@ mod clustered_apply;
 mod clustered_begin;
 mod connection;
 mod deferred_constraints;
-mod incremental_sync;
 mod leadership;
 mod leading;
 mod log_order;
-mod membership;
 mod order;
 mod outcome;
-mod pace;
 mod plan;
 mod planner;
 mod pruning;
 mod queue;
-mod record_source;
 mod reject;
 mod replay;
 mod round;
 mod rows;
-mod sort;
-mod source;
 pub(crate) mod stream;
 mod stream_order;
 mod values;
 mod wal;
-mod worker;
 
-pub use record_source::{Reached, RecordSource, SourceState};
+pub use queue::{Reached, RecordSource, SourceState};
 pub use reject::{is_of_the_row, reject};
 pub(crate) use replay::replay;
-pub use worker::DatabaseWorker;
 
 use crate::database::connection_spec::ConnectionSpec;
 use crate::database::open_log::OpenLog;
 use crate::database::position::Position;
+use crate::error::refused;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Seq};
-use densite_sqlite::{Error, Result};
+use densite_sqlite::{Code, Connection, Error, Result, fork_gate};
 use pruning::Pruning;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stream::Member;
 
@@ -127,7 +120,7 @@ impl Applying {
 
     /// Whether this process may not write to the database, as far as it knows. Then other processes
     /// apply, and this one reads how far they are.
-    pub(crate) fn only_watches(&self) -> bool {
+    fn only_watches(&self) -> bool {
         self.spec.reads_only()
     }
 
@@ -200,5 +193,112 @@ impl Applying {
         self.asked.store(true, Ordering::Release);
         self.open.log().ring();
         self.wait_for_progress(Seq::MAX, time, since)
+    }
+
+    /// The member of a stream that is at work in this process.
+    pub fn member(&self) -> Option<Arc<dyn Member>> {
+        self.member.lock().clone()
+    }
+
+    /// This member is at work from now on.
+    fn begin_member(&self, member: &Arc<dyn Member>) {
+        *self.member.lock() = Some(Arc::clone(member));
+    }
+
+    /// Ends the member at work, if there is one. The worker starts it again as the database has it.
+    pub fn end_member(&self) {
+        *self.member.lock() = None;
+    }
+}
+
+/// The worker of this process for one database. It does not exist before a connection needs it.
+pub struct DatabaseWorker {
+    open: Arc<OpenLog>,
+    worker: Mutex<Option<Worker>>,
+}
+
+impl DatabaseWorker {
+    /// For the database of this log.
+    pub(crate) fn new(open: Arc<OpenLog>) -> DatabaseWorker {
+        DatabaseWorker {
+            open,
+            worker: Mutex::new(None),
+        }
+    }
+
+    /// The worker, which is started if there is none. It applies rows if no other process does, and
+    /// only after a connection that can write has called this.
+    ///
+    /// # Errors
+    /// An error if the thread cannot start.
+    pub fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
+        let may_write = connection.is_readonly(c"main") != Some(true);
+        // No code that runs under this mutex waits for a worker that applies.
+        let mut worker = self.worker.lock();
+        if may_write {
+            worker.take_if(|w| w.applying.only_watches());
+        }
+        if worker.is_none() {
+            let spec = ConnectionSpec::of(connection, &self.open.file().path);
+            *worker = Some(Worker::start(Applying::new(self.open.clone(), spec))?);
+        }
+        let applying = worker.as_ref().map(|w| w.applying.clone());
+        applying
+            .ok_or_else(|| refused("the thread that applies rows ended; open the database again"))
+    }
+
+    /// The worker, if there is one.
+    pub fn known(&self) -> Option<Arc<Applying>> {
+        let worker = self.worker.lock();
+        worker.as_ref().map(|w| w.applying.clone())
+    }
+}
+
+/// The running thread, which ends with this value.
+struct Worker {
+    applying: Arc<Applying>,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Worker {
+    fn start(applying: Applying) -> Result<Worker> {
+        // If the handlers cannot be installed, a fork is as safe as beside any other thread that
+        // uses SQLite.
+        fork_gate::guard_forks();
+        let applying = Arc::new(applying);
+        let body = applying.clone();
+        let thread = std::thread::Builder::new()
+            .name("densite-apply".into())
+            .spawn(move || body.live())
+            .map_err(|e| {
+                Error::new(
+                    Code::NOMEM,
+                    format!("the thread that applies rows cannot start: {e}; end some programs, or raise the limit of threads (ulimit -u)"),
+                )
+            })?;
+        Ok(Worker {
+            applying,
+            thread: Some(thread),
+            process: std::process::id(),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.applying.stop.store(true, Ordering::Release);
+        self.applying.tell(|s| s.wanted = true);
+        self.applying.hurry.notify_all();
+        self.applying.open.log().ring();
+        // A forked child does not have this thread.
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|_| self.process == std::process::id())
+        {
+            thread.join().ok();
+            self.applying.pruning.end();
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! order how the transaction ended. An order reads and plans. It never writes to the database.
 
 use super::outcome::Failed;
-use super::record_source::Reached;
+use super::queue::Reached;
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::stream::StreamMessage;

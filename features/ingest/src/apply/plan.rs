@@ -1,6 +1,6 @@
 //! How rows of a table in the log become statements on the table as it is now.
 
-use super::source;
+use crate::apply::values;
 use crate::schema::collation::Collation;
 use crate::schema::member_tables;
 use crate::schema::names::are_same;
@@ -18,7 +18,7 @@ pub(super) enum Action {
     Reject(String),
 }
 
-/// The statement that takes many rows from [`super::source`].
+/// The statement that takes many rows from [`super::values`].
 pub(super) enum Together {
     /// There is none: rows are run one by one.
     No,
@@ -327,7 +327,7 @@ fn sql(
     );
     // FAIL: the worker rolls back the whole transaction if the statement fails. A statement that
     // SQLite can undo by itself would keep a copy of each page.
-    let together = source::select(places.len())
+    let together = values::select(places.len())
         .map(|rows| format!("INSERT OR FAIL INTO {name}({columns}) {rows}"));
     match policy {
         OnConflict::Abort => return Ok((sql, together)),

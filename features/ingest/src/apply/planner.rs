@@ -2,8 +2,7 @@
 //! table compare.
 
 use super::Applying;
-use super::batch::has_all_keys;
-use super::pace::UNDIVIDED;
+use super::batch::{UNDIVIDED, has_all_keys};
 use super::plan::{Action, Plan, plan_index};
 use crate::clustered::{
     ClusteredBatch, ClusteredLimits, Definition, Kept, Permutation, Second, permutation,

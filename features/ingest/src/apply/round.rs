@@ -5,16 +5,14 @@
 //! still held for too long, the transaction is rolled back and tried again with half the rows that
 //! it got through.
 
-use super::Applying;
-use super::connection;
+use super::batch::{HOLD_MAX, Pace};
 use super::outcome::Failed;
-use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Plan, plan_index};
 use super::planner::Planner;
-use super::record_source::SourceState;
+use super::queue::SourceState;
 use super::rows::{Means, Work};
-use super::source::Source;
-use super::values::Values;
+use super::values::{Source, Values};
+use super::{Applying, connection};
 use crate::changes;
 use crate::clustered::Definition;
 use crate::database::database_file::still_has_its_name;

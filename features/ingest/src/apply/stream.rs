@@ -5,7 +5,7 @@
 //! The worker has it start the [`Member`], and applies what its [`StreamSource`] reads.
 
 use super::DatabaseWorker;
-use super::record_source::{Reached, RecordSource};
+use super::queue::{Reached, RecordSource};
 use crate::database::open_log::OpenLog;
 use crate::database::position::{Position, StreamPlace};
 use crate::error::refused;

@@ -3,7 +3,7 @@
 use super::log_order::LogOrder;
 use super::order::{Next, Order, Prepared};
 use super::outcome::Failed;
-use super::record_source::{Reached, RecordSource};
+use super::queue::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::stream::{Member, StreamSource};

@@ -1,15 +1,18 @@
-//! How large the WAL is, and how large it may become.
-//!
-//! A page that several batches change is copied back only once if no checkpoint comes between them.
-//! So the WAL can grow to the size of the database, within bounds. SQLite reports its length only
-//! at a checkpoint. In between, the VFS below the worker's connection reports its writes. If
-//! another build of this library owns the name of that VFS, there are no reports. Then the size is
-//! estimated from the number of rows, roughly: many rows can change one page, or one row many
-//! pages.
+//! How large the WAL is, and how large it may become; and a thread that makes it durable while the
+//! worker writes it.
 
+use super::Applying;
 use super::connection::LOCK_STEP;
-use densite_sqlite::{Checkpointed, Connection, Result, ffi};
+use crate::database::open_log::SyncFailed;
+use crate::storage::FORMS;
+use densite_disk::{File, OpenMode, SyncKind};
+use densite_log::LogDir;
+use densite_sqlite::{Checkpointed, Connection, Result, WalProgress, ffi};
 use densite_sqlite_format::wal::FRAME_HEADER_LEN;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The assumed number of frames for each row before the first measurement.
@@ -17,7 +20,17 @@ const FRAMES_PER_ROW: f64 = 4.0;
 /// How long to wait for the end of other connections' reads, milliseconds.
 const RESTART: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// The longest time until the thread notices that it must end.
+const STEP: Duration = Duration::from_millis(50);
+
+/// How large the WAL is, and how large it may become.
+///
+/// A page that several batches change is copied back only once if no checkpoint comes between them.
+/// So the WAL can grow to the size of the database, within bounds. SQLite reports its length only
+/// at a checkpoint. In between, the VFS below the worker's connection reports its writes. If
+/// another build of this library owns the name of that VFS, there are no reports. Then the size is
+/// estimated from the number of rows, roughly: many rows can change one page, or one row many
+/// pages.
 pub(super) struct Wal {
     /// A checkpoint is due when the WAL is as large as the database, but not below the first and
     /// not above the second bound, in bytes.
@@ -188,6 +201,87 @@ fn in_time(connection: &Connection, time: Duration, mode: i32) -> Result<bool> {
         Ok(_) => Ok(true),
         Err(e) if e.is_busy() => Ok(false),
         Err(e) => Err(e),
+    }
+}
+
+/// A thread that makes the WAL durable while the worker writes it, and ends with this value.
+///
+/// A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the
+/// checkpoint, COMMITs of the log wait for hundreds of milliseconds. The worker cannot sync them in
+/// small pieces, because it holds the write lock. Durability does not depend on this thread: SQLite
+/// and [`crate::database::durable`] sync as always. But the system may report a failed write to
+/// only one caller of a sync. So if this thread gets that error, nothing is pruned any more.
+pub(super) struct IncrementalSync {
+    progress: Arc<WalProgress>,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IncrementalSync {
+    /// Starts the thread for a connection in WAL mode. `None` if the connection does not report its
+    /// WAL writes, or no thread can be started.
+    pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<IncrementalSync> {
+        let progress = densite_sqlite::wal_progress(connection)?;
+        let path = connection.filename(c"main")?;
+        let path = Path::new(&path);
+        let dir = applying.open.storage().dir(path.parent()?);
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let names = FORMS.map(|form| format!("{name}{}", form.wal));
+        let ends = Arc::new(AtomicBool::new(false));
+        let (written, end) = (progress.clone(), ends.clone());
+        let sync_failed = applying.open.sync_failed().clone();
+        let thread = std::thread::Builder::new()
+            .name("densite-walsync".into())
+            .spawn(move || run(&written, &dir, &names, &end, &sync_failed))
+            .ok()?;
+        Some(IncrementalSync {
+            progress,
+            ends,
+            thread: Some(thread),
+        })
+    }
+
+    /// What the worker's connection reports of its WAL writes.
+    pub(super) fn progress(&self) -> &WalProgress {
+        &self.progress
+    }
+}
+
+fn run(
+    progress: &WalProgress,
+    dir: &LogDir,
+    names: &[String],
+    ends: &AtomicBool,
+    sync_failed: &SyncFailed,
+) {
+    let mut wals: Vec<Box<dyn File>> = Vec::new();
+    while !ends.load(Ordering::Acquire) {
+        if !progress.wait(STEP) {
+            continue;
+        }
+        if wals.is_empty() {
+            // Opening it separately is safe: a WAL has no locks that closing a descriptor would
+            // drop.
+            let open = |name: &String| dir.open(name, OpenMode::Read).ok();
+            wals = names.iter().filter_map(open).collect();
+        }
+        if wals.is_empty() {
+            return;
+        }
+        if wals.iter().any(|file| file.sync(SyncKind::Data).is_err()) {
+            sync_failed.record_one();
+            return;
+        }
+    }
+}
+
+impl Drop for IncrementalSync {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Release);
+        self.progress.wake();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
     }
 }
 

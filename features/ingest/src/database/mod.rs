@@ -2,11 +2,9 @@
 //! connections to it, and what a process knows of it while the log is open ([`open_log`]).
 
 pub(crate) mod connection_spec;
-pub(crate) mod database_ahead;
 pub(crate) mod database_file;
 pub(crate) mod durable;
 pub(crate) mod open_log;
 pub(crate) mod paused;
 pub(crate) mod position;
 pub(crate) mod rate;
-pub(crate) mod sync_failed;

@@ -4,7 +4,6 @@
 //! Nothing here depends on a connection's transaction or its log: a scan ([`crate::vtab`]) combines
 //! them.
 
-mod applied;
 mod filter;
 mod fold;
 pub(crate) mod name;
@@ -12,22 +11,17 @@ mod overlay;
 mod packed;
 mod packed_values;
 mod run;
-mod run_builder;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
 mod unapplied;
 mod upsert;
-mod visibility;
 
-pub(crate) use applied::{APPLIED_COLUMNS, Applied};
 pub(crate) use fold::Folder;
 pub(crate) use name::Name;
 pub(crate) use overlay::{Bounds, Overlay};
 pub(crate) use packed::Item;
-pub(crate) use run::{Row, Run, push};
-pub(crate) use run_builder::RunBuilder;
+pub(crate) use run::{OWN, Row, Run, RunBuilder, push};
 pub(crate) use transaction::Transaction;
-pub(crate) use unapplied::{Index, Key, RUN_ROWS, Snapshot, Unapplied};
+pub(crate) use unapplied::{APPLIED_COLUMNS, Applied, Index, Key, RUN_ROWS, Snapshot, Unapplied};
 pub(crate) use upsert::check as check_upsert;
-pub(crate) use visibility::OWN;

@@ -2,8 +2,7 @@
 
 use super::filter::Probe;
 use super::packed::Item;
-use super::run::{Row, Run};
-use super::visibility::Visibility;
+use super::run::{Row, Run, Visibility};
 use crate::schema::collation::Collation;
 use crate::schema::key_code::Code;
 use densite_sqlite::{Value, ValueRef};

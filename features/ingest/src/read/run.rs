@@ -3,14 +3,16 @@
 //! A run has the sort order ([`Packed`]), a [`Filter`] over the keys, and the values as the log
 //! packs them ([`Kind`]). Runs never change. They follow each other in the log, and each is at
 //! least [`GROWTH`] times as long as the next. So there are few runs, and each row is merged only a
-//! few times. A merge moves codes and numbers; values stay in place.
+//! few times. A merge moves codes and numbers; values stay in place. A [`Visibility`] says which of
+//! the rows a read transaction sees.
 
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
-use super::packed_values::{Found, Kind, merged};
+use super::packed_values::{Found, Kind, ValuesBuilder, merged, value};
+use crate::clustered::ClusteredProgress;
 use crate::schema::collation::Collation;
 use crate::schema::key_code::Code;
-use densite_log::{Op, Seq, Table};
+use densite_log::{Op, Record, Seq, Table};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -23,15 +25,18 @@ const LONGEST: usize = 4 << 20;
 /// Shorter runs are searched without a filter.
 const FILTER_FROM: usize = 256;
 
+/// The connection's own rows, which are not appended yet, have numbers from here on.
+pub(crate) const OWN: Seq = 1 << 62;
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Run {
     pub(super) kinds: Vec<Kind>,
-    pub(super) items: Packed,
+    items: Packed,
     pub(super) filter: Filter,
     /// All its rows have numbers from `first` to `last`.
-    pub(super) first: Seq,
-    pub(super) last: Seq,
+    first: Seq,
+    last: Seq,
 }
 
 /// A row with its values.
@@ -77,7 +82,7 @@ impl<'a> Row<'a> {
 }
 
 /// Collects the rows of a run in their order.
-pub(super) struct Sorted {
+struct Sorted {
     items: Packed,
     filter: Option<Filter>,
 }
@@ -269,5 +274,122 @@ pub(crate) fn trim(runs: &mut Vec<Arc<Run>>, applied: Seq) {
         if gone > (run.last - run.first) / 2 {
             *run = Arc::new(run.after(applied));
         }
+    }
+}
+
+/// Collects records of the log for a run.
+#[derive(Default)]
+pub(crate) struct RunBuilder {
+    values: ValuesBuilder,
+    /// In the order of the log.
+    items: Vec<Item>,
+    first: Option<Seq>,
+    last: Seq,
+}
+
+impl RunBuilder {
+    /// Adds a record, which follows the previous one in the log. Rows before its `skip` are left
+    /// out.
+    pub(crate) fn add(&mut self, record: Record, key: &[Collation]) {
+        let from = self.items.len();
+        self.first.get_or_insert(record.first + record.skip as u64);
+        self.last = record.last();
+        let rows = &record.rows;
+        self.items.extend((record.skip..rows.len()).map(|row| Item {
+            code: Code::of(key, |column| value(rows, row, column)),
+            seq: record.first + row as u64,
+            kind: 0,
+        }));
+        let kind = (self.values).add(record, self.items.get(from..).unwrap_or_default());
+        if kind != 0 {
+            let added = self.items.iter_mut().skip(from);
+            added.for_each(|item| item.kind = kind);
+        }
+    }
+
+    /// Number of rows so far.
+    pub(crate) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Sorts the collected rows into a run.
+    pub(crate) fn run(self, key: &[Collation]) -> Run {
+        let (kinds, mut items) = (self.values.finish(), self.items);
+        let mut sorted = Sorted::new(items.len());
+        match narrow(&items) {
+            Some(order) => {
+                let rows = order.iter().map(|word| *word as u32 as usize);
+                items = rows.filter_map(|place| items.get(place).copied()).collect();
+            }
+            // The numbers keep the log's order within a key.
+            None => items.sort_unstable_by_key(|item| (item.code, item.seq)),
+        }
+        sort_ties(&mut items, &kinds, key);
+        items.iter().for_each(|item| sorted.push(*item));
+        sorted.run(kinds, self.first.unwrap_or(0), self.last)
+    }
+}
+
+/// The sorted order as numbers that end in a row's index, because numbers sort fastest. `None` if
+/// the codes differ in more than 96 bits.
+fn narrow(items: &[Item]) -> Option<Vec<u128>> {
+    let first = items.first()?.code;
+    let (mut low, mut high) = (first, first);
+    for item in items {
+        let code = item.code;
+        (low.hi, low.lo) = (low.hi.min(code.hi), low.lo.min(code.lo));
+        (high.hi, high.lo) = (high.hi.max(code.hi), high.lo.max(code.lo));
+    }
+    let bits = |low: u64, high: u64| 64 - (high - low).leading_zeros();
+    let lo_bits = bits(low.lo, high.lo);
+    if bits(low.hi, high.hi) + lo_bits > 96 || items.len() > u32::MAX as usize {
+        return None;
+    }
+    let words = items.iter().zip(0u32..).map(|(item, place)| {
+        let hi = u128::from(item.code.hi - low.hi) << (lo_bits + 32);
+        hi | u128::from(item.code.lo - low.lo) << 32 | u128::from(place)
+    });
+    let mut words: Vec<u128> = words.collect();
+    words.sort_unstable();
+    Some(words)
+}
+
+/// Sorts rows with equal inexact codes by their values.
+fn sort_ties(items: &mut [Item], kinds: &[Kind], key: &[Collation]) {
+    for same in items.chunk_by_mut(|a, b| a.code == b.code && !a.code.is_exact()) {
+        if same.len() > 1 {
+            same.sort_by(|a, b| match compare((kinds, *a), (kinds, *b), key) {
+                Ordering::Equal => a.seq.cmp(&b.seq),
+                other => other,
+            });
+        }
+    }
+}
+
+/// A running clustered apply, as a snapshot sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusteredSnapshot {
+    pub(crate) id: i64,
+    pub(crate) progress: ClusteredProgress,
+}
+
+/// The numbers that a transaction sees.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Visibility {
+    /// The base table has all rows up to here.
+    pub(crate) from: Seq,
+    /// The log's end for this transaction.
+    pub(crate) to: Seq,
+    /// Later rows that the base table also has.
+    pub(crate) clustered: Option<ClusteredSnapshot>,
+}
+
+impl Visibility {
+    /// Whether the transaction sees this row. Its own rows count as well.
+    pub(crate) fn sees(&self, seq: Seq) -> bool {
+        let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
+        seq > self.from
+            && (seq <= self.to || seq >= OWN)
+            && !self.clustered.as_ref().is_some_and(is_applied)
     }
 }

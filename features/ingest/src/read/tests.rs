@@ -2,9 +2,7 @@
 //! number.
 
 use super::overlay::{Bounds, Overlay};
-use super::run::{Run, push, trim};
-use super::run_builder::RunBuilder;
-use super::visibility::{ClusteredSnapshot, Visibility};
+use super::run::{ClusteredSnapshot, Run, RunBuilder, Visibility, push, trim};
 use crate::clustered::ClusteredProgress;
 use crate::schema::collation::Collation;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};

@@ -1,17 +1,17 @@
-//! The unapplied rows that this process keeps in memory.
+//! The unapplied rows that this process keeps in memory, and how far the base table is in the
+//! snapshot that a cursor reads.
 //!
 //! Each table that is read has an index. It reads the log when the table is read, and while reads
 //! keep coming the worker reads ahead for it. Applied rows are dropped, and the whole index is
 //! emptied when it is no longer used. A cursor's snapshot stays valid, because runs never change.
 
-use super::run::{Run, push, trim};
-use super::run_builder::RunBuilder;
-use super::visibility::{ClusteredSnapshot, Visibility};
-use crate::clustered::Permutation;
+use super::run::{ClusteredSnapshot, Run, RunBuilder, Visibility, push, trim};
+use crate::clustered::{ClusteredProgress, Definition, Permutation};
 use crate::schema::collation::Collation;
 use crate::schema::names::are_same;
 use densite_disk::sync::Mutex;
-use densite_log::{Log, Reader, Record, Result, Seq};
+use densite_log::{self as log, Log, Reader, Record, Seq};
+use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -24,6 +24,9 @@ const IDLE: Duration = Duration::from_secs(10);
 
 /// The names of the key's columns and how they compare.
 pub(crate) type Key = (Vec<String>, Vec<Collation>);
+
+/// The columns of `densite_applied` for [`Applied::of`], in its order.
+pub(crate) const APPLIED_COLUMNS: [&str; 3] = ["seq", "clustered", "clustered_done"];
 
 /// The unapplied rows of a table as one transaction sees them.
 #[derive(Clone)]
@@ -55,7 +58,7 @@ impl Inner {
 
     /// Reads to the log's end. After an error, the next call continues behind the last row in a
     /// run.
-    fn feed(&mut self, log: &Log) -> Result<()> {
+    fn feed(&mut self, log: &Log) -> log::Result<()> {
         let done = self.read_on(log);
         if done.is_err() {
             // The reader has passed rows that are in no run.
@@ -64,7 +67,7 @@ impl Inner {
         done
     }
 
-    fn read_on(&mut self, log: &Log) -> Result<()> {
+    fn read_on(&mut self, log: &Log) -> log::Result<()> {
         if self.reader.is_none() {
             self.reader = Some(log.read_after(self.to)?);
         }
@@ -117,7 +120,7 @@ impl Inner {
 }
 
 /// Reads rows for a run. Returns them, and whether the log ends there.
-fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuilder, bool)> {
+fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> log::Result<(RunBuilder, bool)> {
     let fits = |record: &Record| {
         let keys = record.table.columns().iter();
         record.table.name().eq_ignore_ascii_case(table)
@@ -145,7 +148,7 @@ impl Index {
         applied: Seq,
         clustered: Option<ClusteredSnapshot>,
         to: Option<Seq>,
-    ) -> Result<Snapshot> {
+    ) -> log::Result<Snapshot> {
         let mut index = self.0.lock();
         index.used = Instant::now();
         if index.key != *key {
@@ -198,7 +201,7 @@ impl Unapplied {
     }
 
     /// The order of this clustered apply, if this process has read or made it.
-    pub(crate) fn permutation(&self, clustered: i64) -> Option<Permutation> {
+    fn permutation(&self, clustered: i64) -> Option<Permutation> {
         let known = self.permutation.lock();
         known
             .as_ref()
@@ -260,5 +263,70 @@ impl Unapplied {
                 index.from = seq;
             }
         }
+    }
+}
+
+/// The progress in `densite_applied`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Applied {
+    pub(crate) seq: Seq,
+    /// Id of the clustered apply, 0 without one, and the number of places of its order that are
+    /// done.
+    clustered: i64,
+    done: u32,
+}
+
+impl Applied {
+    /// Reads the columns of a statement from `first` on; `None` if they have no position.
+    pub(crate) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
+        let number = |i: usize| match statement.column(first + i) {
+            ValueRef::Integer(n) => Some(n),
+            _ => None,
+        };
+        Some(Applied {
+            seq: u64::try_from(number(0)?).unwrap_or(0),
+            clustered: number(1).unwrap_or(0),
+            done: u32::try_from(number(2).unwrap_or(0)).unwrap_or(0),
+        })
+    }
+
+    /// Whether a visibility was made for this progress.
+    pub(crate) fn is_of(self, visibility: &Visibility) -> bool {
+        let (clustered, done) = visibility
+            .clustered
+            .as_ref()
+            .map_or((0, 0), |s| (s.id, s.progress.done));
+        // While nothing of it is done, a clustered apply has no effect.
+        visibility.from == self.seq
+            && done == self.done
+            && (clustered == self.clustered || done == 0)
+    }
+
+    /// The rows behind `seq` that the base table already has. The connection must still be in the
+    /// snapshot in which this was read.
+    pub(crate) fn clustered(
+        self,
+        connection: &Connection,
+        unapplied: &Unapplied,
+    ) -> Result<Option<ClusteredSnapshot>> {
+        if self.clustered == 0 || self.done == 0 {
+            return Ok(None);
+        }
+        let permutation = match unapplied.permutation(self.clustered) {
+            Some(permutation) => permutation,
+            None => {
+                let read = Definition::load(connection, self.clustered)?.permutation;
+                unapplied.keep_permutation(self.clustered, self.seq, read.clone());
+                read
+            }
+        };
+        Ok(Some(ClusteredSnapshot {
+            id: self.clustered,
+            progress: ClusteredProgress {
+                before: self.seq,
+                permutation,
+                done: self.done,
+            },
+        }))
     }
 }

@@ -7,6 +7,7 @@
 
 use super::bytes::{Bytes, End, Next};
 use super::flipped;
+use crate::batch::{Txn, TxnId};
 use crate::encoded::EncodedBatch;
 use crate::end_word::find_word;
 use crate::files::{Files, Segment, segment_name};
@@ -18,7 +19,6 @@ use crate::op::Op;
 use crate::scan::{Peek, Walk};
 use crate::state::State;
 use crate::table::Table;
-use crate::txn::{Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use densite_disk::hash::xxh3_64;

@@ -8,6 +8,7 @@ mod bytes;
 mod find;
 mod flipped;
 
+use crate::batch::Txn;
 use crate::files::{APPEND_LOCK, APPENDED, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::EndWord;
@@ -15,7 +16,6 @@ use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
 use crate::patience::usual;
 use crate::state::State;
 use crate::tail::Tail;
-use crate::txn::Txn;
 use crate::{Error, LogId, Options, Result, Seq};
 use densite_disk::{File, OpenMode};
 use find::Finder;

@@ -3,7 +3,7 @@
 use crate::db::Through;
 use crate::error::Result;
 use crate::output;
-use crate::page_source::Pages;
+use crate::source::Pages;
 use crate::temp::Temp;
 use crate::view::{Reader, View};
 use densite_sqlite::Api;

@@ -7,9 +7,8 @@
 
 use super::restore::said;
 use crate::db::{Access, Through};
-use crate::integrity;
-use crate::paths::utf8;
-use crate::remedy;
+use crate::target::utf8;
+use crate::{integrity, remedy};
 use densite_sqlite::{Api, Connection};
 use std::path::Path;
 use std::time::Duration;

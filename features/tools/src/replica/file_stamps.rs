@@ -1,6 +1,6 @@
 //! What the files of a database look like, to see changes without opening it.
 
-use crate::paths::beside;
+use crate::target::beside;
 use densite_sqlite::Companions;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -5,7 +5,7 @@
 //! not have it. A vacuum or a conversion keeps it, so that shipping goes on.
 
 use crate::error::{Error, Result};
-use crate::paths::beside;
+use crate::target::beside;
 use crate::temp::Temp;
 use densite_disk::{File as _, SyncKind, random::random_u64};
 use std::io::ErrorKind;

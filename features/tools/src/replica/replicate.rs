@@ -11,9 +11,8 @@ use super::shipped_database::{Database, now_ms};
 use super::traffic::Counted;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::paths::{COMPANIONS, TEMP_MARK};
 use crate::progress::Progress;
-use crate::target;
+use crate::target::{self, COMPANIONS, TEMP_MARK};
 use densite_replica::{Error as Wrong, Shipper, ShipperOptions, Step};
 use densite_sqlite::{Api, Code, fork_gate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -369,7 +368,7 @@ impl Replicas {
             owner: owner(database.path())?,
             ..ShipperOptions::default()
         };
-        progress.phase("replicating", crate::paths::len_or_zero(db));
+        progress.phase("replicating", crate::target::len_or_zero(db));
         let bucket = place.shared();
         let shipper = Shipper::begin(
             Arc::new(Counted { bucket, traffic }),

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result, parent_of};
 use crate::log::Beside;
-use crate::paths::{LOG, beside, leftovers};
+use crate::target::{LOG, beside, leftovers};
 use crate::temp::RESUMABLE;
 use densite_disk::{Anchor, Dir, RealDir};
 use densite_sqlite::Api;

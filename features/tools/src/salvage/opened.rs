@@ -4,9 +4,8 @@ use super::raw::RawFile;
 use super::scanned::{Scanned, WithScan};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::page_source::{self, Pages};
 use crate::progress::Progress;
-use crate::source::Source;
+use crate::source::{self, Pages, Source};
 use crate::target::Target;
 use densite_sqlite::Api;
 use std::time::Duration;
@@ -111,7 +110,7 @@ fn scan(target: &Target, e: Error, progress: &mut dyn Progress) -> Result<Opened
         Err(e @ Error::Interrupted { .. }) => return Err(e),
         Err(_) => return Err(e),
     };
-    match page_source::header(&mut scanned, &target.given) {
+    match source::header(&mut scanned, &target.given) {
         Ok(_) => Ok(Opened::Scanned(Box::new(scanned))),
         Err(_) => Err(e),
     }

@@ -2,7 +2,7 @@
 //! they are, without what a journal or WAL beside it would change.
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
+use crate::source::Pages;
 use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite_format::{HEADER_LEN, Header};

@@ -2,8 +2,7 @@
 //! which a scan of the file finds ([`store::Scan`]).
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
-use crate::source::Source;
+use crate::source::{Pages, Source};
 use crate::target::Target;
 use densite_disk::{OpenMode, RealFile};
 use densite_store as store;

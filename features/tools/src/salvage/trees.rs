@@ -3,8 +3,8 @@
 //! Nothing is trusted: a page that was met already is not visited again, so a cycle ends.
 
 use crate::error::{Error, Result};
-use crate::page_source::Pages;
 use crate::progress::Progress;
+use crate::source::Pages;
 use densite_sqlite_format::page::{Cell, Page, next_overflow};
 use densite_sqlite_format::{Header, PageSet};
 use std::path::Path;

@@ -2,8 +2,7 @@
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::paths::{beside, len_or_zero};
-use crate::target::Target;
+use crate::target::{Target, beside, len_or_zero};
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Companions, Connection, ffi};
 use std::path::Path;

@@ -1,6 +1,5 @@
 use super::*;
-use crate::paths::leftovers;
-use crate::target::resolve;
+use crate::target::{leftovers, resolve};
 use densite_disk::File;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -2,8 +2,7 @@
 
 use super::super::calendar::{self, COMPACT_LEN, DATE_LEN, TIME_LEN};
 use super::super::{CHOICES_MAX, FRACTION_MAX, Fraction, Kind, Template, digits};
-use super::enough;
-use super::{Case, Counts, Place};
+use super::{Case, Counts, Place, enough};
 
 /// Longer hexadecimal runs are cut into fields of at most this many digits. They have 56 bits,
 /// which one load of eight bytes can hold.
