@@ -134,7 +134,7 @@ impl Shared {
     /// The published entry of a page (1 is the first).
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt).
+    /// I/O; [`Error::Corrupt`].
     pub(crate) fn lookup(&self, file: &dyn File, state: &State, page: u32) -> Result<Entry> {
         state.lookup(self.source(file), page)
     }
@@ -142,8 +142,7 @@ impl Shared {
     /// A dictionary that a commit names, by its number.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is none of that number, or it is
-    /// damaged.
+    /// I/O; [`Error::Corrupt`] if there is none of that number, or it is damaged.
     pub(crate) fn dictionary(
         &self,
         file: &dyn File,
