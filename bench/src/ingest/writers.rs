@@ -1,7 +1,7 @@
 //! A process that writes with several threads, each with its own connection, through ingest or into
 //! the table itself.
 //!
-//! It reports each acknowledgement through its standard output ([`super::record`]). When the
+//! It reports each acknowledgement through its standard output ([`super::record_pipe`]). When the
 //! writers are done, it keeps running until its standard input ends, so that the worker can be
 //! observed. Both sides run the same loop. Plain SQLite's writers take turns with a mutex, because
 //! SQLite itself waits for the write lock by sleeping.

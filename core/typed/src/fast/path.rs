@@ -8,7 +8,7 @@ pub(super) enum Path {
     Even,
     /// [`EvenLeaf::split`](super::EvenLeaf::split).
     Columns,
-    /// [`split_rows`](super::split_rows).
+    /// [`split_rows`](super::split_rows()).
     Rows,
     /// [`write`](super::write()) of records whose types are all the same.
     Alike,
