@@ -157,7 +157,8 @@ fn a_copy_is_made_while_others_read_and_write() {
             densite(&["check", &b]).expect(0);
             // In place, their locks make the conversion fail.
             let before = fs::read(&a).expect("read");
-            let ran = densite(&[verb, &a]).expect(3).says("a.db is locked");
+            let ran = densite(&[verb, &a, "--timeout", "0.2"]);
+            let ran = ran.expect(3).says("a.db is locked");
             assert!(
                 ran.err.contains(&format!("process {}", reader.pid())),
                 "{ran:?}"
@@ -189,12 +190,12 @@ fn a_lock_is_reported_with_its_holder() {
             let b = at(&dir, "b.db");
             let before = fs::read(&a).expect("read");
             let tries = [
-                &[verb, &*a, "--json"][..],
-                &[verb, &a, &b, "--json"],
+                &[verb, &*a, "--json", "--timeout", "0.3"][..],
+                &[verb, &a, &b, "--json", "--timeout", "0.3"],
                 &["info", &a, "--json"],
                 &["check", &a, "--json"],
             ];
-            // Each command waits a second for the lock, so they run in parallel.
+            // Each command waits for the lock, so they run in parallel.
             std::thread::scope(|scope| {
                 for args in tries {
                     let pid = other.pid();

@@ -217,8 +217,8 @@ fn a_file_that_needs_its_wal_is_refused() {
         assert!(problem.contains("together with the journal"), "{told}");
         let vacuum = ["vacuum", &db, "--yes", "--json", "--timeout", "0.3"];
         let plan = ["vacuum", &db, "--dry-run", "--json", "--timeout", "0"];
-        let compress = ["compress", &db, "--json"];
-        let decompress = ["decompress", &db, "--json"];
+        let compress = ["compress", &db, "--json", "--timeout", "0.3"];
+        let decompress = ["decompress", &db, "--json", "--timeout", "0.3"];
         let convert = if compressed { &decompress } else { &compress };
         for command in [&vacuum[..], &plan, convert] {
             let ran = densite(command).expect(3).says("a.db is locked by");

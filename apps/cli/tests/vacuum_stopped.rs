@@ -119,7 +119,7 @@ fn writers_are_busy_during_a_vacuum_and_lose_no_rows() {
                 .expect(3)
                 .says("a.db is locked by process");
             assert_eq!(second.json()["error"]["by"][0]["pid"], stopped.pid());
-            densite(&["compress", a]).says("");
+            densite(&["compress", a, "--timeout", "0.2"]).says("");
             let ran = stopped.finish();
             assert_eq!(ran.code, 0, "{ran:?}");
             assert_eq!(dump(a), rows, "{moment}");

@@ -190,6 +190,9 @@ fn write(database: &mut Database, page: usize, bytes: Vec<u8>) {
 /// The figures are in docs/decisions/replication.md.
 #[test]
 fn an_hour_of_load_is_merged_seldom_and_restored_with_few_requests() {
+    if !densite_testing::Effort::wanted().is_full() {
+        return;
+    }
     let disk = SimDisk::new(1);
     let mut load = Load::new(&disk);
     let (_, base) = sum(&load.bucket.take(), "PUT base");
