@@ -6,7 +6,7 @@
 #                      seconds; needs Go 1.21 or newer; the first run builds versitygw and one other
 #                      program, which takes about 10 minutes on two cores
 #                        PEERS=0     without the other programs
-#   make quick         format, house rules and unit tests of the core: two minutes after compiling
+#   make quick         format, house rules and unit tests of the core: a minute after compiling
 #   make test          what a change needs: the tests of the workspace and of the Python package,
 #                      with an eighth of the seeds, cuts and mutants
 #   make test-all      every test: those of the workspace, the Python package, the example programs

@@ -21,7 +21,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-# These measure memory or build an environment of their own for long, and few changes break them.
+# These measure memory, start servers or build an environment of their own for long, and few changes
+# break them.
 ONLY_IN_ALL = {
     "bench: tests/everyday.rs",
     "bench: tests/ingest.rs",
